@@ -60,8 +60,6 @@ def onelake(**settings: Any) -> dict[str, Any]:
         ({"landing_zone": f"https:/me:pa55w0rd@{HOST}/m"}, rf"no URL\. Is it https://{HOST}/m\?"),
         ({"landing_zone": "file:/data/zone"}, r"no URL\. Is it file://data/zone\?"),
         # what is beside it
-        ({"replicate": True}, "ends in Files/LandingZone"),
-        ({"restore_snapshots": True}, "ends in Files/LandingZone"),
         (onelake(replicate=True), "a landing zone on this machine"),
         ({"refresh_sql_endpoint": True}, "in OneLake only"),
         ({"staging_location": "staging"}, "in OneLake only"),

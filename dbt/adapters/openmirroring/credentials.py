@@ -8,7 +8,6 @@ import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
 from dbt.adapters.spark.connections import SparkCredentials
@@ -63,9 +62,6 @@ _NOT_OF_LIVY = (
 
 # the beginnings of settings by which other adapters for Fabric name a workspace and an item
 _OF_PLACES = ("workspace", "lakehouse")
-
-# the end of a local landing zone that has the mirrored tables beside it, as in OneLake
-_BESIDE_TABLES = ("Files", "LandingZone")
 
 # the JSON types of settings
 _TYPES = {
@@ -280,16 +276,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                 "`replicate` is for a landing zone on this machine. Fabric applies those in "
                 "OneLake."
             )
-        has_tables = self.onelake or Path(str(self.landing_zone)).parts[-2:] == _BESIDE_TABLES
-        for name, why in (
-            ("replicate", "the mirrored tables are created beside it, in Tables"),
-            ("restore_snapshots", "it reads the mirrored tables beside it, in Tables"),
-        ):
-            if getattr(self, name) and not has_tables:
-                raise DbtConfigError(
-                    f"`{name}` needs a landing zone whose path ends in Files/LandingZone, not "
-                    f"{self.landing_zone!r}: {why}"
-                )
+        for name in ("replicate", "restore_snapshots"):
             if getattr(self, name) and not replica.is_installed():
                 raise DbtConfigError(
                     f"`{name}` needs deltalake and pyarrow: "

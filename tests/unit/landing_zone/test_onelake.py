@@ -17,6 +17,8 @@ from typing import IO, Any
 import fsspec
 import pytest
 import trustme
+from azure.core.credentials import AccessToken
+from azure.core.exceptions import AzureError
 from azure.core.pipeline.transport import RequestsTransport
 from azure.identity import EnvironmentCredential
 from fsspec.implementations.memory import MemoryFileSystem
@@ -40,6 +42,7 @@ from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
     StagingFolder,
 )
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
+from dbt.adapters.openmirroring.service.authentication import GivenToken
 from tests.onelake_server import (
     HOST,
     KINDS,
@@ -48,7 +51,10 @@ from tests.onelake_server import (
     URL,
     WORKSPACE,
     OneLakeServer,
+    Request,
+    Response,
     listening,
+    session_with,
     through_sockets,
 )
 
@@ -452,6 +458,102 @@ def test_a_run_that_slept_past_its_claim_changes_nothing(
             change()
 
     assert names(storage, "a") == ["b"]
+
+
+class SlowLogin:
+    """A credential whose tokens take a while, and expire at once."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self._clock = clock
+
+    def get_token(self, *_scopes: str, **_options: Any) -> AccessToken:
+        self._clock.append(50)
+        return AccessToken(TOKEN, 0)
+
+
+# a change, and what goes wrong with which of its requests; all of them are slow
+SLOW: dict[str, tuple[Callable[[OneLakeStorage], object], str, str]] = {
+    "no answers": (lambda storage: storage.delete("a"), "slow", "delete"),
+    "refusals": (lambda storage: storage.delete("a"), "busy", "delete"),
+    "Retry-After": (lambda storage: storage.delete("a"), "throttled", "delete"),
+    "pages": (lambda storage: storage.delete("a"), "", ""),
+    "blocks": (lambda storage: storage.write("a/x", bytes(10_000)), "", ""),
+    "a rename": (lambda storage: storage.rename("a/0", "a/x"), "slow", "rename"),
+    "a new folder": (lambda storage: storage.rename("a/0", "b/x"), "", "rename"),
+}
+
+
+@pytest.mark.parametrize("has_token", [True, False])
+@pytest.mark.parametrize("name", SLOW)
+def test_no_request_of_a_change_is_under_way_when_its_claim_expires(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, name: str, has_token: bool
+) -> None:
+    change, kind, operation = SLOW[name]
+    clock = server.slept
+    timeouts: dict[str, float] = {}
+    ends: list[float] = []
+
+    def slow(request: Request) -> Response:
+        clock.append(sum(timeouts.values()))
+        if request.method in ("PUT", "DELETE"):
+            ends.append(sum(clock))
+        return server.handle(request)
+
+    def transport(**options: float) -> RequestsTransport:
+        timeouts.update(options)
+        return RequestsTransport(session=session_with(slow))
+
+    for number in range(10):
+        server.storage().write(f"a/{number}", b"1")
+    server.delete_page_size = 1
+    monkeypatch.setattr(onelake_storage, "BLOCK", 1000)
+    monkeypatch.setattr(onelake_storage, "RequestsTransport", transport)
+    monkeypatch.setattr(onelake_claim, "_now", lambda: sum(clock))
+    login = GivenToken(TOKEN) if has_token else SlowLogin(clock)
+    storage = OneLakeStorage(OneLakeClient.connect(OneLakeUrl.parse(URL), login))
+    abandon(storage, monkeypatch)
+    renewed = storage._claims[0]._renewed
+    looks = 2 if operation == "rename" else 0
+    begun = renewed + onelake_claim.LAST_CHANGE - 1 - looks * sum(timeouts.values())
+    clock.append(begun - sum(clock))
+    ends.clear()
+    server.fail(kind, operation, times=1000, retry_after=40)
+
+    with suppress(LandingZoneUnavailableError, ConcurrentPublicationError):
+        change(storage)
+
+    assert set(timeouts) == {"connection_timeout", "read_timeout"}
+    assert [end for end in ends if end > renewed + onelake_claim.EXPIRY] == []
+    assert bool(ends) == has_token, "a change that begins in time is sent"
+
+
+def test_a_renewal_that_needs_all_its_retries_is_in_time(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = server.slept
+
+    def slow(request: Request) -> Response:
+        clock.append(onelake_claim.CONNECTING + onelake_claim.ANSWERING)
+        return server.handle(request)
+
+    monkeypatch.setattr(
+        onelake_storage,
+        "RequestsTransport",
+        lambda **_: RequestsTransport(session=session_with(slow)),
+    )
+    monkeypatch.setattr(onelake_claim, "_now", lambda: sum(clock))
+    storage = server.storage()
+    abandon(storage, monkeypatch)
+    (claim,) = storage._claims
+    begun = claim._renewed + 20
+    clock.append(begun - sum(clock))
+    server.fail("slow", "put blob", times=1000)
+
+    with suppress(AzureError):
+        claim._put(claim._etag)
+
+    assert sum(clock) <= claim._renewed + onelake_claim.LAST_CHANGE
+    claim.check()
 
 
 def test_a_run_that_lost_its_folder_to_another_changes_nothing(server: OneLakeServer) -> None:

@@ -17,6 +17,7 @@ PRIVATE = "6e335e92a2a24b5a970abd6a89fbb765.z6e.dfs.fabric.microsoft.com"
         f"https://{HOST}/shop/mirror.MirroredDatabase/Files/LandingZone",
         f"https://{HOST}/shop/mirror.MirroredDatabase/Files/LandingZone/",
         "https://OneLake.dfs.fabric.microsoft.com/shop/mirror.MirroredDatabase/Files/LandingZone",
+        f"https://{HOST}/shop/mirror.mirroreddatabase/Files/LandingZone",
         f"abfss://shop@{HOST}/mirror.MirroredDatabase/Files/LandingZone",
     ],
 )

@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.node.fake_rows import Row, Rows
 from tests.unit.node.fake_warehouse import Table
-from tests.unit.node.world import AFTER, BEFORE, World
+from tests.unit.node.world import AFTER, BEFORE, ZONE, World
 
 LEFT = Path(__file__).parent / "version_1"
 HELD = {"publish": "on_request"}
@@ -21,7 +21,7 @@ HELD = {"publish": "on_request"}
 
 def left(folder: Path, name: str, **config: str) -> World:
     """Return the node as a run of that version has left it."""
-    shutil.copytree(LEFT / name / "zone", folder / "zone")
+    shutil.copytree(LEFT / name / "zone", folder / ZONE)
     world = World(folder, **config)
     for table, found in json.loads((LEFT / name / "tables.json").read_text()).items():
         rows = Rows(found["columns"], tuple(tuple(row) for row in found["rows"]))

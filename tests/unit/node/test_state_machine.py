@@ -43,6 +43,7 @@ from tests.unit.node.world import (
     AFTER,
     BEFORE,
     ORDERS,
+    ZONE,
     World,
     numbered,
     publication_of,
@@ -229,8 +230,8 @@ class NodeHistory(RuleBasedStateMachine):
         self.is_clean = True
         self.elsewhere: tuple[dict[str, Table], tuple[Relation | None, ...]] = ({}, (None,))
         self.seen: list[tuple[str, int, int]] = []
-        self.zone, self.backup = self.folder / "world" / "zone", self.folder / "backup"
-        self.zone.mkdir()
+        self.zone, self.backup = self.folder / "world" / ZONE, self.folder / "backup"
+        self.zone.mkdir(parents=True)
         self.backed_up: (
             tuple[dict[str, Table], tuple[Relation | None, ...], tuple[Relation | None, ...]]
             | None
@@ -820,7 +821,7 @@ def test_a_full_refresh_that_is_held_replaces_a_batch_that_nobody_can_finish(
 ) -> None:
     world = published_world(tmp_path)
     world.kill_before(publication_of(2))
-    for file in (tmp_path / "zone" / "_scratchPad").glob("*/*/rows/*.parquet"):
+    for file in (tmp_path / ZONE / "_scratchPad").glob("*/*/rows/*.parquet"):
         file.unlink()
     world.config.update(HELD)
     with pytest.raises(StagedFilesLostError, match="--full-refresh"):
@@ -839,7 +840,7 @@ def test_a_full_refresh_with_hooks_replaces_a_batch_that_nobody_can_finish(
     world = World(tmp_path) if is_first else published_world(tmp_path)
     world.select(*AFTER)
     world.kill_before(publication_of(1 if is_first else 2))
-    for file in (tmp_path / "zone" / "_scratchPad").glob("*/*/rows/*.parquet"):
+    for file in (tmp_path / ZONE / "_scratchPad").glob("*/*/rows/*.parquet"):
         file.unlink()
     world.post_hooks = [world.hook(*HOOK)]
 

@@ -51,6 +51,7 @@ from tests.unit.node.faults import (
 )
 
 SQL = "select * from source"
+ZONE = "zone/Files/LandingZone"
 # the beginning of a hook whose macro runs the rest of it
 MACRO = "macro: "
 RECOVERED = "openmirroring.recovered_by"
@@ -84,6 +85,7 @@ class World:
         steps: what the runs have done, in short
         told: what the runs have told and warned of
         claim: of the last command on its tables
+        address: the landing zone as the profile spells it
         builds: the ids of the held builds, by the unique id of the node
     """
 
@@ -91,7 +93,8 @@ class World:
         self.config: dict[str, Any] = {"materialized": "table", "unique_key": "id", **config}
         self.spark = FakeSpark(self._statement)
         self.spark.file_format = config.get("file_format", "parquet")
-        self.zone = LocalStorage(folder / "zone")
+        self.zone = LocalStorage(folder / ZONE)
+        self.address = str(folder / ZONE)
         self.pre_hooks: list[str] = []
         self.post_hooks: list[str] = []
         self.steps: list[str] = []
@@ -211,7 +214,7 @@ class World:
 
     def destination(self) -> Destination:
         target = Target(
-            landing_zone=str(self._folder / "zone"),
+            landing_zone=self.address,
             dry_run=self.dry_run,
             restore_snapshots=self.restores,
         )
@@ -316,7 +319,7 @@ class World:
     @property
     def files(self) -> list[Path]:
         """The published files, in their order."""
-        return sorted((self._folder / "zone" / "shop.schema" / "orders").glob("*.parquet"))
+        return sorted((self._folder / ZONE / "shop.schema" / "orders").glob("*.parquet"))
 
     @property
     def mirrored(self) -> list[Row]:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from dbt_common.exceptions import CompilationError
+from dbt_common.exceptions import CompilationError, DbtConfigError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -25,8 +25,8 @@ from dbt.adapters.openmirroring.service.reports import ServiceError
 ITEM = "m.MirroredDatabase/Files/LandingZone"
 
 
-def destination(project: Path, landing_zone: str = ITEM, dry_run: bool = False) -> Destination:
-    target = Target(landing_zone=landing_zone, dry_run=dry_run)
+def destination(project: Path, landing_zone: str = ITEM, **settings: Any) -> Destination:
+    target = Target(landing_zone=landing_zone, **settings)
     return Destination(target, project=lambda: project, warehouse=lambda: None)
 
 
@@ -72,6 +72,33 @@ def test_rules_of_the_user_stay_and_a_project_in_the_folder_of_its_item(tmp_path
 
     assert rules.read_text() == "*.crc\n"
     assert not (project.parent / ".gitignore").exists()
+
+
+def test_a_project_that_is_reached_by_a_link_is_not_hidden_from_git(tmp_path: Path) -> None:
+    item = tmp_path / "m.MirroredDatabase"
+    (item / "project").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(item / "project")
+
+    destination(tmp_path / "link", str(tmp_path / ITEM)).check_before_nodes()
+
+    assert not (item / ".gitignore").exists()
+
+
+@pytest.mark.parametrize("setting", ["replicate", "restore_snapshots"])
+def test_mirrored_tables_need_a_place_beside_the_folder_that_a_landing_zone_is(
+    tmp_path: Path, setting: str
+) -> None:
+    """A link does not count, but the folder that it leads to."""
+    for name, folder in (("right", ITEM), ("wrong/Files/LandingZone", "data")):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).symlink_to(tmp_path / folder)
+
+    destination(tmp_path, "right", **{setting: True}).check_before_nodes()
+    for zone in ("data", "wrong/Files/LandingZone"):
+        with pytest.raises(DbtConfigError, match=f"`{setting}` needs.* ends in Files/LandingZone"):
+            destination(tmp_path, zone, **{setting: True}).check_before_nodes()
+        assert list((tmp_path / "data").iterdir()) == []
 
 
 def test_a_dry_run_checks_the_landing_zone_without_writing(tmp_path: Path) -> None:

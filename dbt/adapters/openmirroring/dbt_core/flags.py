@@ -121,7 +121,9 @@ def target_folder(profile: AdapterRequiredConfig) -> Path:
 
 def keep_out_of_git(folder: Path, project: Path) -> None:
     """Let Git ignore a folder, unless it has rules of its own or contains the dbt project."""
-    if project.is_relative_to(folder):
-        return
-    with suppress(OSError), (folder / ".gitignore").open("x", encoding="utf-8") as rules:
-        rules.write("*\n")
+    project = project.resolve()
+    with suppress(OSError):
+        if any(map(folder.samefile, (project, *project.parents))):
+            return
+        with (folder / ".gitignore").open("x", encoding="utf-8") as rules:
+            rules.write("*\n")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -32,7 +33,7 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import (
     file_url,
     folder_of,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
+from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl, is_guid
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.source import declare_source, source_events
@@ -66,6 +67,12 @@ if TYPE_CHECKING:
 
 # called with the rows or bytes that were moved so far, and with their bytes or all bytes
 Progress = Callable[[int, int], None]
+
+# the end of a local landing zone that has the mirrored tables beside it, as in OneLake
+_BESIDE_TABLES = ("Files", "LandingZone")
+
+# ids of landing zones in OneLake begin with one of these
+_NAMES, _GUIDS = "names", "guids"
 
 
 @dataclass
@@ -105,6 +112,16 @@ class Target(Identity):
         """The landing zone, if it is in OneLake."""
         url = str(self.landing_zone)
         return OneLakeUrl.parse(url) if "://" in url else None
+
+
+def is_another_zone(id_: str, other: str) -> bool:
+    """Check whether two ids are certainly those of two landing zones.
+
+    Names may be those of GUIDs. And an id without a kind is of an earlier version, which made
+    another one of each spelling.
+    """
+    kinds = {id_.partition(":")[0], other.partition(":")[0]}
+    return id_ != other and ":" in id_ and ":" in other and kinds != {_NAMES, _GUIDS}
 
 
 class Destination:
@@ -161,8 +178,20 @@ class Destination:
 
     @cached_property
     def zone_id(self) -> str:
-        """A short name of the landing zone, which no other one has."""
-        return hashlib.sha256(str(self.target.landing_zone).encode()).hexdigest()[:16]
+        """A short name of the landing zone, which `is_another_zone` compares.
+
+        It does not depend on how the profile spells the address, nor on the host, of which
+        OneLake has several. Case is ignored, as by some file systems: if two places are taken for
+        one, a run is refused and nothing is rebuilt.
+        """
+        if self.onelake:
+            kind = _GUIDS if is_guid(self.onelake.item) else _NAMES
+            address = f"{self.onelake.workspace}/{self.onelake.item}"
+        else:
+            kind, address = "folder", str(self.landing_zone)
+        name = unicodedata.normalize("NFC", address).casefold()
+        digest = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:16]
+        return f"{kind}:{digest}"
 
     def storage(self) -> Storage:
         if not self.onelake:
@@ -182,7 +211,7 @@ class Destination:
 
     @cached_property
     def _local(self) -> LocalStorage:
-        return LocalStorage(self.landing_zone)
+        return LocalStorage(self.landing_zone, logger.warning)
 
     @cached_property
     def landing_zone(self) -> Path:
@@ -192,7 +221,14 @@ class Destination:
                 "The replicator applies landing zones on this machine. Fabric applies those in "
                 "OneLake."
             )
-        return folder_of(str(self.target.landing_zone), self._project())
+        folder = folder_of(str(self.target.landing_zone), self._project())
+        for name in ("replicate", "restore_snapshots"):
+            if getattr(self.target, name) and folder.parts[-2:] != _BESIDE_TABLES:
+                raise ProfileError(
+                    f"`{name}` needs a landing zone whose path ends in Files/LandingZone, not "
+                    f"{str(folder)!r}: the mirrored tables are beside it, in Tables"
+                )
+        return folder
 
     @cached_property
     def database(self) -> MirroredDatabase:

@@ -115,7 +115,11 @@ class Record:
 
 @dataclass(frozen=True)
 class PastBatch:
-    """The summary of a completed batch. `Batch` and `Journal` document its fields."""
+    """The summary of a completed batch. `Batch` and `Journal` document its fields.
+
+    Args:
+        build: None in a record that an earlier version has written
+    """
 
     id: str
     published_at: str
@@ -126,6 +130,7 @@ class PastBatch:
     bytes_written: Count
     table_rows: Count
     invocation_id: str
+    build: str | None = None
 
     def __post_init__(self) -> None:
         check_batch_id(self.id)
@@ -143,6 +148,7 @@ class PastBatch:
             batch.bytes_written,
             batch.table_rows,
             batch.owner.invocation_id,
+            batch.build,
         )
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
+from dbt.adapters.openmirroring.destination.destination import is_another_zone
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
@@ -376,8 +377,12 @@ def returned(
     # other nodes extend rows, which may be those of another warehouse
     if node.reads_itself or node.is_history or published.relation is None:
         return None
+    if any(build in (batch.id, batch.build) for batch in journal.history):
+        return None  # they were published here, and somebody else has published since
     found = node.warehouse.properties(published.relation).get(ZONE_PROPERTY, zone_id)
-    return "was published to another landing zone meanwhile" if found != zone_id else None
+    if is_another_zone(found, zone_id):
+        return "was published to another landing zone meanwhile"
+    return None
 
 
 def beyond_limit(node: Node, plan: SparkPlan) -> str | None:

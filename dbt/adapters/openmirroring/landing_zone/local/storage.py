@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -23,6 +24,12 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
     PathExistsError,
 )
+from dbt.adapters.openmirroring.landing_zone.local.mounts import (
+    LOCAL,
+    LOCKS_STAY_HERE,
+    SERVERS,
+    file_system,
+)
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
@@ -31,6 +38,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     not_plain,
     too_large,
 )
+from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
@@ -39,14 +47,6 @@ T = TypeVar("T")
 
 # the folder of the lock files, beside the locked folders; no table has such a name
 LOCKS = "_locks"
-
-# the mounts of this process (Linux only)
-MOUNTS = Path("/proc/self/mountinfo")
-
-_SHARED = ("nfs", "nfs4", "cifs", "smb3", "smbfs")
-
-# mount options that keep file locks from the server (nfs(5), mount.cifs(8))
-LOCKS_STAY_HERE = frozenset({"nolock", "local_lock=all", "local_lock=flock", "nobrl"})
 
 # attempts to create a lock file in a folder that other runs remove when they end
 _ATTEMPTS = 100
@@ -103,10 +103,12 @@ class LocalStorage:
     Args:
         root: the absolute path of the landing zone, which the first file creates; it may be a
             link, since the user has chosen it
+        warn: called with a message for the user
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, warn: Callable[[str], object] = str) -> None:
         self._root = root
+        self._warn = warn
         self._system_root = _long(root)
 
     def url(self, path: str) -> str:
@@ -202,7 +204,7 @@ class LocalStorage:
         lock_path = "/".join((*above, LOCKS, name))
         with self._place("lock", lock_path) as lock_file, self._place("lock", folder) as place:
             self._make(self._system_root)
-            shared = self._is_shared()
+            shared = self._is_shared
             for left in reversed(range(_ATTEMPTS)):
                 try:
                     self._make(lock_file.parent)
@@ -249,17 +251,26 @@ class LocalStorage:
             ) from error
         return lock
 
+    @cached_property
     def _is_shared(self) -> bool:
-        """Return whether it is on a server that others use too, which has to see the locks."""
-        options = shared_mount(self._system_root.stat().st_dev)
-        for option in sorted((options or frozenset()) & LOCKS_STAY_HERE):
+        """Whether other machines may use it too, which have to see its locks."""
+        found = file_system(Path(os.path.realpath(self._root)))
+        for option in sorted(found.options & LOCKS_STAY_HERE):
             raise LandingZoneUnavailableError(
                 f"{self._root} is mounted with the option `{option}`: two runs on two machines "
                 "could publish the same table at once. Nothing was changed. Mount it without this "
                 "option, then run again.",
                 code="OM504",
             )
-        return options is not None
+        if found.kind not in LOCAL | SERVERS:
+            told = (
+                f"{self._root} is on a file system of the type {found.kind!r}. It is not known "
+                "whether other machines see the locks on it. If they do not, two runs on two "
+                "machines could publish the same table at once. Publish to it from one machine "
+                "only."
+            )
+            self._warn(with_code(told, "OM505"))
+        return found.kind not in LOCAL
 
     @contextmanager
     def _place(
@@ -399,7 +410,7 @@ def folder_of(landing_zone: str, project: Path) -> Path:
     with suppress(RuntimeError):  # a user of a container may have no home
         others["your home folder"] = Path.home().resolve()
     for name, other in others.items():
-        if folder in (other, *other.parents):
+        if _contains(folder, other):
             raise ProfileError(
                 f"`landing_zone` {landing_zone!r} is the folder {folder}, which contains {name}. "
                 "Files in a landing zone are published. Give it a folder of its own, e.g. "
@@ -407,6 +418,14 @@ def folder_of(landing_zone: str, project: Path) -> Path:
                 code="OM204",
             )
     return folder
+
+
+def _contains(folder: Path, path: Path) -> bool:
+    """Check whether a folder is a path or above it; a system may ignore the case of both."""
+    above = (path, *path.parents)
+    with suppress(OSError):  # one of them does not exist
+        return folder in above or any(map(folder.samefile, above))
+    return False
 
 
 def file_url(path: Path) -> str:
@@ -441,28 +460,6 @@ def _beside(place: Path, content: bytes, suffix: str) -> Iterator[Path]:
     except BaseException:
         unlink(whole)
         raise
-
-
-def shared_mount(device: int, mounts: Path = MOUNTS) -> frozenset[str] | None:
-    """Return the options of a mount from a server; None for a disk of this machine or if unknown.
-
-    Args:
-        device: the device number, as stat(2) returns it
-    """
-    try:
-        content = mounts.read_text(errors="replace") if sys.platform == "linux" else ""
-    except FileNotFoundError:  # a process without /proc
-        content = ""
-    for line in content.splitlines():
-        # optional fields may precede the dash (proc(5))
-        mount, _, file_system = line.partition(" - ")
-        fields = mount.split()
-        major, minor = fields[2].split(":")
-        if os.makedev(int(major), int(minor)) == device:
-            kind, _, options = file_system.split()[:3]
-            names = (*fields[5].split(","), *options.split(","))
-            return frozenset(names) if kind in _SHARED else None
-    return None
 
 
 def _remove(path: Path) -> None:

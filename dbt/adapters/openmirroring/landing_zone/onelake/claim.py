@@ -33,16 +33,26 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 # what the name of a claim file begins with; the name of the folder follows
 CLAIM = "_claim."
 
-# seconds: between two renewals, until a claim expires, and between two attempts to create one
+# seconds of a request: in which it is sent again after a failure, and in which an attempt is
+# connected and then answered
+RETRYING = 90.0
+CONNECTING = 10.0
+ANSWERING = 30.0
+
+# seconds between two renewals, and between two attempts to create a claim
 RENEWAL = 20.0
-EXPIRY = 270.0
 PAUSE = 2.0
+
+# Seconds since the last renewal after which the holder sends no change. Until then the next
+# renewal may need all its retries, and the last one of them all its time.
+LAST_CHANGE = RENEWAL + RETRYING + CONNECTING + ANSWERING
+
+# Seconds until a claim expires. The last attempt of a change is over long before: it may also have
+# to look up the name of its host, and to try several addresses.
+EXPIRY = LAST_CHANGE + 3 * (CONNECTING + ANSWERING)
 
 # attempts before giving up, because OneLake may answer inconsistently
 _CONTRADICTIONS = 10
-
-# seconds since the last renewal after which the holder begins no change
-_LAST_CHANGE = 150.0
 
 # seconds after which no record of an ended claim is needed, because the claim has expired
 _LIFETIME = 3600
@@ -61,10 +71,11 @@ class Claim:
     the next holder. So nobody has to remove the leftovers of a killed run. They delay the next run
     by four and a half minutes at most.
 
-    A holder that seems dead may only have slept. So it begins no change later than 150 seconds
-    after it sent the last successful renewal, by a clock that also counts sleep. A request takes
-    less than 120 seconds with all its retries. So the last change has arrived or failed before
-    another run can hold the folder.
+    A holder that seems dead may only have slept. So it sends no change later than 150 seconds
+    after it sent the last successful renewal, by a clock that also counts sleep. This holds for
+    each attempt of each request that a change consists of, whatever they wait for: another page,
+    `Retry-After` or a token. One attempt takes 40 seconds, and rarely longer. So the last change
+    has arrived or failed before another run can hold the folder.
 
     Even if the network delays a change for longer, no file number is used twice. A manifest is
     created, and a file renamed, only if the target does not exist. And a manifest is valid only
@@ -126,12 +137,12 @@ class Claim:
         return True
 
     def check(self) -> None:
-        """Check that a change may begin.
+        """Check that a request which changes something may be sent.
 
         Raises:
             ConcurrentPublicationError: if another run may hold the folder by now
         """
-        if self._lost or _now() - self._renewed > _LAST_CHANGE:
+        if self._lost or _now() - self._renewed > LAST_CHANGE:
             raise ConcurrentPublicationError(
                 f"This run no longer holds its table: it could not renew {self._blob.blob_name} "
                 "in OneLake in time, or somebody removed that file. Nothing more was changed. The "

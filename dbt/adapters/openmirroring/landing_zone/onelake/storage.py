@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import md5
 from operator import attrgetter
@@ -28,7 +29,7 @@ from azure.core.exceptions import (
     ResourceNotFoundError,
 )
 from azure.core.pipeline import PipelineRequest, PipelineResponse
-from azure.core.pipeline.transport import RequestsTransport
+from azure.core.pipeline.transport import HttpTransport, RequestsTransport
 from azure.storage.blob import BlobServiceClient, ContainerClient, ContentSettings
 from azure.storage.filedatalake import DataLakeServiceClient, FileSystemClient
 
@@ -37,7 +38,14 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.onelake.claim import CLAIM, Claim
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import (
+    ANSWERING,
+    CLAIM,
+    CONNECTING,
+    EXPIRY,
+    RETRYING,
+    Claim,
+)
 from dbt.adapters.openmirroring.landing_zone.onelake.url import OneLakeUrl
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
@@ -56,10 +64,7 @@ _API_VERSION = "2021-06-08"
 # bytes of one upload request
 BLOCK = 8 * 1024 * 1024
 
-# seconds in which a failed request is retried; `Claim` relies on this limit
-_RETRY_SECONDS = 90
-
-# more than there can be in this time
+# more than there can be in the time for them
 _MOST_RETRIES = 1000
 
 _CONDITIONS = {"if-match", "if-none-match", "x-ms-source-if-match"}
@@ -69,9 +74,12 @@ _UPLOADS = 4
 _ROUNDS = 3
 
 _WAITING = (
-    "{} is held by another run, or by one that was killed: waiting up to four and a half minutes "
-    "to see which."
+    "{} is held by another run, or by one that was killed: waiting up to "
+    f"{EXPIRY / 60:g} minutes to see which."
 )
+
+# checks, before each attempt of a request of this thread, whether it may be sent
+_may_send: ContextVar[Callable[[], object]] = ContextVar("may_send", default=bool)
 
 # called with the bytes uploaded so far, and the bytes to upload in total
 Progress = Callable[[int, int], None]
@@ -96,9 +104,10 @@ class OneLakeClient:
     @classmethod
     def connect(cls, place: OneLakeUrl, credential: TokenCredential) -> OneLakeClient:
         """Create the clients. They send no request yet."""
+        transport = RequestsTransport(connection_timeout=CONNECTING, read_timeout=ANSWERING)
         options: dict[str, Any] = {
             "api_version": _API_VERSION,
-            "transport": RequestsTransport(connection_timeout=10, read_timeout=30),
+            "transport": _CheckedTransport(transport),
             "retry_policy": _OneLakeRetry(),
             "permit_redirects": False,
             "raw_response_hook": _refuse_ignored_conditions,
@@ -131,7 +140,7 @@ class _OneLakeRetry(Retry):
             retry_status=_MOST_RETRIES,
             retry_backoff_factor=1,
             retry_backoff_max=15,
-            timeout=_RETRY_SECONDS,
+            timeout=RETRYING,
         )
 
     def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
@@ -149,6 +158,26 @@ class _OneLakeRetry(Retry):
         response = super().send(request)
         response.http_response.location_mode = location
         return response
+
+
+class _CheckedTransport(HttpTransport[Any, Any]):
+    """A transport that asks before each attempt. The SDK asks for tokens before it sends one."""
+
+    def __init__(self, transport: RequestsTransport) -> None:
+        self._transport = transport
+
+    def open(self) -> None:
+        self._transport.open()
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def send(self, request: Any, **options: Any) -> Any:
+        _may_send.get()()
+        return self._transport.send(request, **options)
 
 
 def _refuse_ignored_conditions(response: PipelineResponse[Any, Any]) -> None:
@@ -349,7 +378,9 @@ class OneLakeStorage:
                 raise self._exists(target)
             if not self._move(source, target, staged):
                 # a rename does not create the target folder
-                self._files.create_directory(self._path(target.rpartition("/")[0]))
+                folder = target.rpartition("/")[0]
+                with self._change(folder):
+                    self._files.create_directory(self._path(folder))
                 if not self._move(source, target, staged):
                     raise LandingZoneUnavailableError(
                         f"Cannot rename {source} to {target} in {self._where}: somebody else has "
@@ -367,8 +398,11 @@ class OneLakeStorage:
 
     def delete(self, path: str) -> None:
         below_root(path)  # raises for the landing zone itself
-        self._begin_change(path)
-        with self._explained("delete", path), suppress(ResourceNotFoundError):
+        with (
+            self._explained("delete", path),
+            suppress(ResourceNotFoundError),
+            self._change(path),
+        ):
             # this deletes a file too: other drivers send the same request for files
             self._files.get_directory_client(self._path(path)).delete_directory()
 
@@ -419,35 +453,45 @@ class OneLakeStorage:
         if self._staging:
             self._staging.clear(folder)
 
-    def _begin_change(self, path: str) -> None:
-        for claim in self._claims:
-            claim.check()
+    @contextmanager
+    def _change(self, path: str) -> Iterator[None]:
+        """Send the requests of this thread only as long as this run holds its tables."""
+
+        def check() -> None:
+            for claim in self._claims:
+                claim.check()
+
+        before = _may_send.set(check)
         self._changed.append(path)
+        try:
+            yield
+        finally:
+            _may_send.reset(before)
 
     def _put(self, path: str, content: bytes, **options: Any) -> None:
-        self._begin_change(path)
         digest = md5(content, usedforsecurity=False).digest()
-        self._blobs.upload_blob(
-            self._path(path),
-            content,
-            # OneLake refuses content damaged in transit, and stores the digest with the file
-            validate_content=True,
-            content_settings=ContentSettings(content_md5=bytearray(digest)),
-            **options,
-        )
+        with self._change(path):
+            self._blobs.upload_blob(
+                self._path(path),
+                content,
+                # OneLake refuses content damaged in transit, and stores the digest with the file
+                validate_content=True,
+                content_settings=ContentSettings(content_md5=bytearray(digest)),
+                **options,
+            )
 
     def _move(self, source: str, target: str, staged: OneLakeFile) -> bool:
         """Move a file. Return False if it is still at the source, and the target is missing."""
-        self._begin_change(source)
         # the client decodes the source name once too often
         file = self._files.get_file_client(quote(self._path(source)))
         try:
-            file.rename_file(
-                f"{self._client.place.workspace}/{self._path(target)}",
-                match_condition=MatchConditions.IfMissing,
-                source_etag=staged.etag,
-                source_match_condition=MatchConditions.IfNotModified,
-            )
+            with self._change(source):
+                file.rename_file(
+                    f"{self._client.place.workspace}/{self._path(target)}",
+                    match_condition=MatchConditions.IfMissing,
+                    source_etag=staged.etag,
+                    source_match_condition=MatchConditions.IfNotModified,
+                )
         except (ResourceExistsError, ResourceModifiedError, ResourceNotFoundError):
             # an earlier attempt may have succeeded, although its answer was lost
             found, left = self._look(target), self._look(source)

@@ -63,7 +63,8 @@ class OneLakeUrl:
             problem = f"it is not a URL, as in {EXAMPLE}."
         if problem:
             raise ProfileError(f"`landing_zone` {shown_url(url)!r}: {problem}")
-        return cls(str(parts.hostname), names[0], names[1])
+        item, dot, _ = names[1].rpartition(".")
+        return cls(str(parts.hostname), names[0], f"{item}.{_TYPE}" if dot else names[1])
 
     @property
     def account_url(self) -> str:
