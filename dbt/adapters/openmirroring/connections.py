@@ -43,8 +43,10 @@ from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
     PySparkHandle,
     SessionHandle,
+    is_query,
     silence_pyspark,
 )
+from dbt.adapters.openmirroring.types.crossing import received, selection
 
 if TYPE_CHECKING:
     import agate
@@ -249,6 +251,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             with self.exception_handler(sql):
                 _ = connection.handle  # the first one waits for Spark's start
         try:
+            is_own = self.get_thread_identifier() in self._users
+            if (
+                fetch
+                and is_query(sql)
+                and not (is_own or isinstance(connection.handle, SessionHandle))
+            ):
+                return self._fetch_from_server(sql, limit)
             response, table = super().execute(sql, auto_begin, fetch, limit)
         # rows are computed when they are fetched, which dbt does without its handler
         except (PySparkException, Py4JError, ConnectionError):
@@ -258,6 +267,32 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             with self.exception_handler(sql):
                 connection.handle.run_to_end(sql)
         return response, table
+
+    def _fetch_from_server(
+        self, sql: str, limit: int | None
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """Execute a query of the user, whose values a Spark server converts (`selection`).
+
+        It has to be asked for their types before. Other handles know them from the result.
+        """
+        from dbt_common.clients.agate_helper import table_from_data_flat  # slow to import
+
+        query = sql.strip().rstrip(";")
+        try:
+            _, described = super().execute(f"describe query {query}", fetch=True)
+        except DbtRuntimeError as error:  # the query itself has the error, or is none
+            logger.debug(f"No types: {error}")
+            return super().execute(sql, fetch=True, limit=limit)
+        names, types = ([str(row[part]) for row in described.rows] for part in (0, 1))
+        selected = selection(types)
+        if not selected:
+            return super().execute(sql, fetch=True, limit=limit)
+        converted = (
+            f"select {', '.join(selected.values())} from (\n{query}\n) as t({', '.join(selected)})"
+        )
+        response, sent = super().execute(converted, fetch=True, limit=limit)
+        rows = received(types, sent.rows)
+        return response, table_from_data_flat(self.process_results(names, rows), names)
 
     def cancel(self, connection: Connection) -> None:
         """Cancel the statement of a connection.

@@ -82,6 +82,18 @@ def test_a_statement_and_its_rows_arrive_as_they_are(session: LivySession, state
     assert ask(LivyHandle(session, {}), statement) == [(statement,)]
 
 
+def test_spark_sends_a_time_in_the_time_zone_of_the_session(
+    livy: Livy, session: LivySession
+) -> None:
+    handle = LivyHandle(session, {})
+
+    [[found]] = ask(handle, "times")
+
+    assert str(found) == "2024-10-27 02:30:00+01:00"
+    assert handle.description == [("at", "timestamp", None, None, None, None, True)]
+    assert driver_of(livy)._results == {}
+
+
 def test_connections_share_a_livy_session_and_nothing_else(
     livy: Livy, session: LivySession
 ) -> None:

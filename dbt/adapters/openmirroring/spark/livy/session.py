@@ -9,8 +9,6 @@ temporary views of its own. Requests become code, and `driver.py` is the other s
 from __future__ import annotations
 
 import base64
-import binascii
-import datetime as dt
 import hashlib
 import inspect
 import json
@@ -20,9 +18,9 @@ import threading
 import time
 import uuid
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -30,13 +28,13 @@ from typing import Any
 from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
-from pyspark.sql import Row
 
 from dbt.adapters.openmirroring.spark import errors, python_models
 from dbt.adapters.openmirroring.spark.livy import driver
 from dbt.adapters.openmirroring.spark.livy.client import LivyClient, LivyError, Statement
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from dbt.adapters.openmirroring.text.codes import CodedLogger
+from dbt.adapters.openmirroring.types.crossing import AS_THEY_ARE, received, selection
 
 logger = CodedLogger("OpenMirroring")
 
@@ -365,12 +363,12 @@ class Answer:
 
     Args:
         columns: for each column its name, its type and whether it can be NULL
-        rows: the rows, as PySpark returns them
+        rows: the rows; None if the driver waits to be told how to send them
         error: the error of Spark or of a Python model; empty if there is none
     """
 
     columns: tuple[tuple[str, str, bool], ...] = ()
-    rows: tuple[Row, ...] = ()
+    rows: tuple[tuple[Any, ...], ...] | None = ()
     error: str = ""
 
     @classmethod
@@ -384,9 +382,9 @@ class Answer:
             content: Any = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
             described = content.get("columns", ())
             columns = tuple((str(name), str(type_), bool(null)) for name, type_, null in described)
-            names = [name for name, _, _ in columns]
-            rows = tuple(_row(names, map(decoded, row)) for row in content.get("rows", ()))
-        except (ValueError, TypeError, AttributeError, KeyError, binascii.Error, zlib.error):
+            found = content.get("rows", ())
+            rows = None if found is None else tuple(tuple(map(_value, row)) for row in found)
+        except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, zlib.error):
             raise CutOffError(
                 "Livy's answer cannot be read. The statement was carried out."
             ) from None
@@ -406,7 +404,12 @@ class LivyHandle(SessionHandle):
 
     def run(self, sql: str) -> None:
         self._answer = Answer()
-        answer = self._ask(sql=sql)
+        answer = self._ask(sql=sql, as_they_are=AS_THEY_ARE)
+        if answer.rows is None:
+            types = [dtype for _, dtype, _ in answer.columns]
+            sent = self._ask(select=selection(types))
+            rows = tuple(received(types, sent.rows or ()))
+            answer = replace(answer, rows=rows, error=sent.error)
         if answer.error:
             raise DbtDatabaseError(answer.error)
         self._answer = answer
@@ -416,7 +419,7 @@ class LivyHandle(SessionHandle):
         if answer.error:
             raise DbtRuntimeError(answer.error)
 
-    def _ask(self, **task: str) -> Answer:
+    def _ask(self, **task: Any) -> Answer:
         """Send a task to the driver, which runs it in the Spark session of this connection.
 
         Raises:
@@ -457,11 +460,11 @@ class LivyHandle(SessionHandle):
     def description(self) -> Sequence[tuple[Any, ...]]:
         return [(*described, *[None] * 4, null) for *described, null in self._answer.columns]
 
-    def fetchall(self) -> list[Row]:
-        return list(self._answer.rows)
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self._answer.rows or ())
 
-    def fetchmany(self, size: int) -> list[Row]:
-        return list(self._answer.rows[:size])
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        return self.fetchall()[:size]
 
     def cancel(self) -> None:
         self._cancelled.set()
@@ -472,36 +475,5 @@ class LivyHandle(SessionHandle):
             self._livy.connection_ended(self._name)
 
 
-def _row(names: Sequence[str], values: Iterable[Any]) -> Row:
-    row: Row = Row(*names)(*values) if names else Row()
-    return row
-
-
-def _time(text: str) -> dt.datetime:
-    """Return a timestamp, like PySpark in the local time of this process."""
-    time = dt.datetime.fromisoformat(text)
-    return time.astimezone().replace(tzinfo=None) if time.tzinfo else time
-
-
-_DECODERS: dict[str, Callable[[Any], Any]] = {
-    "decimal": Decimal,
-    "timestamp": _time,
-    "date": dt.date.fromisoformat,
-    "time": dt.time.fromisoformat,
-    "interval": lambda parts: dt.timedelta(*parts),
-    "binary": base64.b64decode,
-    "array": lambda elements: [decoded(element) for element in elements],
-    "map": lambda entries: {decoded(key): decoded(item) for key, item in entries},
-    "struct": lambda fields: _row(
-        [name for name, _ in fields], (decoded(part) for _, part in fields)
-    ),
-    "text": str,
-}
-
-
-def decoded(value: Any) -> Any:
-    """Decode a value that `driver.encoded` has encoded."""
-    if not isinstance(value, list):
-        return value
-    kind, content = value
-    return _DECODERS[kind](content)
+def _value(value: Any) -> Any:
+    return Decimal(*value) if isinstance(value, list) else value
