@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -46,7 +47,7 @@ from dbt.adapters.openmirroring.spark.session import (
     is_query,
     silence_pyspark,
 )
-from dbt.adapters.openmirroring.types.crossing import received, selection
+from dbt.adapters.openmirroring.types.crossing import received, selection, with_exact_numbers
 
 if TYPE_CHECKING:
     import agate
@@ -271,28 +272,31 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def _fetch_from_server(
         self, sql: str, limit: int | None
     ) -> tuple[AdapterResponse, agate.Table]:
-        """Execute a query of the user, whose values a Spark server converts (`selection`).
+        """Execute a query of the user on a server, which converts its values (`selection`).
 
-        It has to be asked for their types before. Other handles know them from the result.
+        Spark is asked for the types before. Other handles have them with the result.
         """
-        from dbt_common.clients.agate_helper import table_from_data_flat  # slow to import
-
         query = sql.strip().rstrip(";")
         try:
             _, described = super().execute(f"describe query {query}", fetch=True)
-        except DbtRuntimeError as error:  # the query itself has the error, or is none
-            logger.debug(f"No types: {error}")
+        except DbtRuntimeError as error:  # it is no query, or has an error of its own
+            logger.debug(f"Spark does not tell the types of a query: {error}")
             return super().execute(sql, fetch=True, limit=limit)
-        names, types = ([str(row[part]) for row in described.rows] for part in (0, 1))
+        types = [str(dtype) for _, dtype, *_ in described.rows]
         selected = selection(types)
         if not selected:
             return super().execute(sql, fetch=True, limit=limit)
-        converted = (
-            f"select {', '.join(selected.values())} from (\n{query}\n) as t({', '.join(selected)})"
-        )
-        response, sent = super().execute(converted, fetch=True, limit=limit)
+        named, converted = ", ".join(selected), ", ".join(selected.values())
+        query = f"select {converted} from (\n{query}\n) as t({named})"
+        response, sent = super().execute(query, fetch=True, limit=limit)
         rows = received(types, sent.rows)
-        return response, table_from_data_flat(self.process_results(names, rows), names)
+        names = [(name,) for name, *_ in described.rows]
+        cursor = SimpleNamespace(description=names, fetchall=lambda: rows)
+        return response, self.get_result_from_cursor(cursor, None)
+
+    @classmethod
+    def get_result_from_cursor(cls, cursor: Any, limit: int | None) -> agate.Table:
+        return with_exact_numbers(super().get_result_from_cursor(cursor, limit))
 
     def cancel(self, connection: Connection) -> None:
         """Cancel the statement of a connection.

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
+from io import StringIO
 from typing import Any
 
 import pytest
+from dbt_common.clients.agate_helper import table_from_data_flat
 
 from dbt.adapters.openmirroring.types.columns import json_text
-from dbt.adapters.openmirroring.types.crossing import received, selection
+from dbt.adapters.openmirroring.types.crossing import (
+    offsets,
+    received,
+    selection,
+    with_exact_numbers,
+)
 
 PLAIN = ("string", "char(3)", "boolean", "tinyint", "bigint", "double", "decimal(38,18)", "void")
 TIME = dt.datetime(2024, 10, 27, 2, 30)
@@ -97,6 +105,32 @@ def test_all_instants_of_a_column_have_an_offset_beside_one_that_needs_it() -> N
     ]
     assert max(found[0], found[2]) == found[0]
     assert received(["timestamp"] * 2, [(first, second)])[0][0] == TIME
+
+
+def test_all_instants_have_an_offset_where_they_are_asked_for() -> None:
+    value = instant(str(TIME), 1729989000000000)
+
+    with offsets():
+        [found] = arrived("timestamp", value)
+
+    assert str(found) == "2024-10-27 02:30:00+02:00"
+    assert arrived("timestamp", value) == [TIME]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        *((1.5, "1.5"), (-0.0, "-0.0"), (1e300, "1e+300"), (Decimal("1.50"), "1.5")),
+        *((float("nan"), '"NaN"'), (float("-inf"), '"-Infinity"'), (None, "null")),
+        (Decimal("12345678901234567890.125"), '"12345678901234567890.125"'),
+    ],
+)
+def test_a_number_is_exact_in_json(value: Any, written: str) -> None:
+    output = StringIO()
+
+    with_exact_numbers(table_from_data_flat([{"n": value}, {"n": 0.5}], ["n"])).to_json(output)
+
+    assert output.getvalue() == f'[{{"n": {written}}}, {{"n": 0.5}}]'
 
 
 def test_no_rows_stay_no_rows() -> None:

@@ -9,8 +9,14 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any
+
+import agate
+from dbt_common.clients.agate_helper import Number
 
 from dbt.adapters.openmirroring.types.columns import json_text
 from dbt.adapters.openmirroring.types.parsed import PLAIN
@@ -21,6 +27,18 @@ AS_THEY_ARE = rf"(?!float){PLAIN}|void"
 _NESTED = ("array<", "map<", "struct<", "variant")
 _SHAPES = ("geometry(", "geography(")
 _EPOCH = dt.datetime(1970, 1, 1)
+
+_have_offsets = ContextVar("have_offsets", default=False)
+
+
+@contextmanager
+def offsets() -> Iterator[None]:
+    """Let all instants that this thread receives have their offset."""
+    before = _have_offsets.set(True)
+    try:
+        yield
+    finally:
+        _have_offsets.reset(before)
 
 
 def selection(types: Sequence[str]) -> dict[str, str]:
@@ -44,6 +62,22 @@ def received(types: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[tuple[
     """
     columns = zip(*rows, strict=True)
     return list(zip(*map(_received, types, columns), strict=True))
+
+
+class ExactNumber(Number):
+    """A number that JSON has as a text if it is no float, for `dbt show --output json`."""
+
+    def jsonify(self, d: Decimal | None) -> float | str | None:
+        if d is None:
+            return None
+        number = float(d)
+        return number if d.is_finite() and Decimal(repr(number)) == d else str(d)
+
+
+def with_exact_numbers(table: agate.Table) -> agate.Table:
+    """Return a table of dbt whose numbers are exact in JSON too."""
+    types = [ExactNumber() if isinstance(each, Number) else each for each in table.column_types]
+    return agate.Table(table.rows, table.column_names, types, _is_fork=True)
 
 
 def _sent(dtype: str, value: str) -> str:
@@ -89,7 +123,7 @@ def _instants(values: Sequence[str | None]) -> list[Any]:
     all have one, because Python cannot compare a time that has an offset with one that has none.
     """
     found = [value and value.split("|") for value in values]
-    if all(not each or each[2] == "true" for each in found):
+    if not _have_offsets.get() and all(not each or each[2] == "true" for each in found):
         return [each and _time(each[0]) for each in found]
     return [each and _with_offset(_time(each[0]), int(each[1])) for each in found]
 
