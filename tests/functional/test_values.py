@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from dbt.cli.main import dbtRunner
@@ -231,13 +232,30 @@ def test_rows_after_the_last_time_come_once_when_clocks_are_set_back(
     assert sorted(dict(row)["id"] for row in project.mirror()) == [f"int {n}" for n in range(5)]
 
 
+UNIT_TEST = """
+unit_tests:
+- name: times_that_clocks_show_twice
+  model: orders
+  given:
+  - input: ref('events')
+    rows: &rows
+    - {at: 2024-10-27 02:30:00+01:00}
+    - {at: 2024-10-27 02:30:00}
+    - {at: 2024-10-26 12:00:00}
+  expect: {rows: *rows}
+"""
+
+
 @pytest.mark.usefixtures("_zone_of_process")
-def test_dbt_show_prints_a_time_as_its_text_in_spark(project: Project) -> None:
+def test_dbt_compares_and_shows_times_as_spark_writes_them(project: Project) -> None:
     project.target["server_side_parameters"] = {"spark.sql.session.timeZone": BERLIN}
     project.write_project()
-    query = "select at, string(at) as text from values (timestamp'2024-07-01 12:00:00Z') as t(at)"
+    project.model("select timestamp'2024-07-01 12:00:00Z' as at", "events")
+    project.model("select at, string(at) as text from {{ ref('events') }}")
+    project.write("models/orders.yml", UNIT_TEST)
+    assert project.dbt("build")
 
-    shown = dbtRunner().invoke(project.arguments("show", "--inline", query)).result
+    shown: Any = dbtRunner().invoke(project.arguments("show", "--select", "orders")).result
 
     [row] = shown.results[0].agate_table.rows
     assert (str(row["at"]), row["text"]) == ("2024-07-01 14:00:00", "2024-07-01 14:00:00")

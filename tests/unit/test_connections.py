@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,14 +64,18 @@ def test_spark_is_asked_for_its_version_once(tmp_path: Path) -> None:
     connections.execute.assert_called_once()
 
 
+# columns and rows by the begin of a statement
+Answers = dict[str, tuple[list[str], list[tuple[Any, ...]]]]
+
+
 class Server:
     """A cursor of a Spark server.
 
     Args:
-        answers: columns and rows by the begin of a statement; any other is an error
+        answers: any other statement is an error
     """
 
-    def __init__(self, answers: Mapping[str, tuple[list[str], list[tuple[Any, ...]]]]) -> None:
+    def __init__(self, answers: Answers) -> None:
         self.ran: list[str] = []
         self._answers = answers
         self._names: list[str] = []
@@ -138,7 +141,7 @@ def test_a_server_converts_the_values_of_a_query_that_code_of_the_user_reads(
 @pytest.mark.parametrize("described", [True, False])
 def test_a_server_runs_other_queries_as_they_are(tmp_path: Path, described: bool) -> None:
     """Those whose values Python has as they are, and those that Spark cannot describe."""
-    answers = {"select": (["n"], [(1,)])}
+    answers: Answers = {"select": (["n"], [(1,)])}
     if described:
         answers["describe"] = (DESCRIBED, [("n", "int", "")])
     server = Server(answers)

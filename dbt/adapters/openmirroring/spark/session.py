@@ -184,7 +184,7 @@ class PySparkHandle(SessionHandle):
         return [(f.name, f.dataType.simpleString(), *[None] * 4, f.nullable) for f in fields]
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        return self._fetch(DataFrame.collect)
+        return self._fetch(lambda frame: frame.collect())
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         return self._fetch(lambda frame: frame.take(size))
