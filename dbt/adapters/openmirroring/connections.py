@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -43,8 +44,10 @@ from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
     PySparkHandle,
     SessionHandle,
+    is_query,
     silence_pyspark,
 )
+from dbt.adapters.openmirroring.types.crossing import received, selection, with_exact_numbers
 
 if TYPE_CHECKING:
     import agate
@@ -250,6 +253,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             with self.exception_handler(sql):
                 _ = connection.handle  # the first one waits for Spark's start
         try:
+            is_own = self.get_thread_identifier() in self._users
+            if (
+                fetch
+                and is_query(sql)
+                and not (is_own or isinstance(connection.handle, SessionHandle))
+            ):
+                return self._fetch_from_server(sql, limit)
             response, table = super().execute(sql, auto_begin, fetch, limit)
         # rows are computed when they are fetched, which dbt does without its handler
         except (PySparkException, Py4JError, ConnectionError):
@@ -259,6 +269,35 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             with self.exception_handler(sql):
                 connection.handle.run_to_end(sql)
         return response, table
+
+    def _fetch_from_server(
+        self, sql: str, limit: int | None
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """Execute a query of the user on a server, which converts its values (`selection`).
+
+        Spark is asked for the types before. Other handles have them with the result.
+        """
+        query = sql.strip().rstrip(";")
+        try:
+            _, described = super().execute(f"describe query {query}", fetch=True)
+        except DbtRuntimeError as error:  # it is no query, or has an error of its own
+            logger.debug(f"Spark does not tell the types of a query: {error}")
+            return super().execute(sql, fetch=True, limit=limit)
+        types = [str(dtype) for _, dtype, *_ in described.rows]
+        selected = selection(types)
+        if not selected:
+            return super().execute(sql, fetch=True, limit=limit)
+        named, converted = ", ".join(selected), ", ".join(selected.values())
+        query = f"select {converted} from (\n{query}\n) as t({named})"
+        response, sent = super().execute(query, fetch=True, limit=limit)
+        rows = received(types, sent.rows)
+        names = [(name,) for name, *_ in described.rows]
+        cursor = SimpleNamespace(description=names, fetchall=lambda: rows)
+        return response, self.get_result_from_cursor(cursor, None)
+
+    @classmethod
+    def get_result_from_cursor(cls, cursor: Any, limit: int | None) -> agate.Table:
+        return with_exact_numbers(super().get_result_from_cursor(cursor, limit))
 
     def cancel(self, connection: Connection) -> None:
         """Cancel the statement of a connection.

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from azure.core.pipeline.transport import RequestsTransport
 from pyspark.sql import Row
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.spark import servers
 from dbt.adapters.openmirroring.spark.livy.client import LivyClient
+from dbt.adapters.openmirroring.types.crossing import selection
 from tests.livy_server import LivyServer
 
 
@@ -25,6 +26,22 @@ class Result:
 
     def collect(self) -> list[Row]:
         return [Row(*row) for row in self._rows]
+
+
+class Times(Result):
+    """A column of a timestamp, which is the text of what was selected."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.schema = StructType([StructField("at", TimestampType())])
+
+    def toDF(self, *names: str) -> Times:
+        assert names == ("c0",)
+        return self
+
+    def selectExpr(self, *sql: str) -> Result:
+        assert sql == (selection(["timestamp"])["c0"],)
+        return Result([("2024-10-27 02:30:00|1729992600000000|false",)])
 
 
 class Spark:
@@ -46,6 +63,8 @@ class Spark:
         return self.sql(name)
 
     def sql(self, statement: str) -> Result:
+        if statement == "times":
+            return Times()
         if statement.startswith("setting "):
             return Result([(self.conf.get(statement.removeprefix("setting "), ""),)])
         return Result(self._answer(statement, self.conf.get("spark.jobGroup.id", "")))
@@ -68,7 +87,6 @@ class Livy:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, in_fabric: bool = False) -> None:
         self.ran: list[str] = []
         self.running: list[str] = []
-        self.most_running = 0
         self.slept: list[float] = []
         self.released = threading.Event()
         self.cancelled: set[str] = set()
@@ -90,7 +108,6 @@ class Livy:
         self.ran.append(statement)
         if statement == "wait":
             self.running.append(group)
-            self.most_running = max(self.most_running, len(self.running))
             try:
                 while not self.released.wait(0.01):
                     if group in self.cancelled:

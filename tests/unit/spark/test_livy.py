@@ -14,8 +14,8 @@ import pytest
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.spark.livy import conversation
-from dbt.adapters.openmirroring.spark.livy.answer import CutOffError
 from dbt.adapters.openmirroring.spark.livy.client import LivyError, SessionEndedError
+from dbt.adapters.openmirroring.spark.livy.conversation import CutOffError
 from dbt.adapters.openmirroring.spark.livy.session import LivyHandle, LivySession
 from tests.livy_server import DROPPED, Fault
 from tests.unit.spark.livy import Livy
@@ -76,6 +76,18 @@ def wait_until(condition: Callable[[], object]) -> None:
 )
 def test_a_statement_and_its_rows_arrive_as_they_are(session: LivySession, statement: str) -> None:
     assert ask(LivyHandle(session, {}), statement) == [(statement,)]
+
+
+def test_spark_sends_a_time_in_the_time_zone_of_the_session(
+    livy: Livy, session: LivySession
+) -> None:
+    handle = LivyHandle(session, {})
+
+    [[found]] = ask(handle, "times")
+
+    assert str(found) == "2024-10-27 02:30:00+01:00"
+    assert handle.description == [("at", "timestamp", None, None, None, None, True)]
+    assert driver_of(livy)._results == {}
 
 
 def test_connections_share_a_livy_session_and_nothing_else(

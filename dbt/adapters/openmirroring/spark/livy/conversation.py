@@ -7,19 +7,22 @@ grow with dbt's threads. `driver.py` is the other side.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
 import time
 import uuid
+import zlib
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, TimeoutError
 from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
 
 from dbt_common.exceptions import DbtRuntimeError
 
-from dbt.adapters.openmirroring.spark.livy.answer import Answer, CutOffError
 from dbt.adapters.openmirroring.spark.livy.client import (
     LivyClient,
     SessionEndedError,
@@ -44,6 +47,48 @@ _TICK = 0.1
 _PIECE = re.compile(r"openmirroring:(\w+):(\d+):(\d+):([A-Za-z0-9+/=]*):end")
 
 _OVER = "The command has ended, so the statement was cancelled."
+
+
+class CutOffError(DbtRuntimeError):
+    """An answer did not arrive completely."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer of the driver.
+
+    Args:
+        columns: for each column its name, its type and whether it can be NULL
+        rows: the rows; None if the driver waits to be told how to send them
+        error: the error of Spark or of a Python model; empty if there is none
+    """
+
+    columns: tuple[tuple[str, str, bool], ...] = ()
+    rows: tuple[tuple[Any, ...], ...] | None = ()
+    error: str = ""
+
+    @classmethod
+    def parse(cls, pieces: Sequence[str]) -> Answer:
+        """Read an answer from its pieces.
+
+        Raises:
+            CutOffError: if it cannot be read
+        """
+        try:
+            content: Any = json.loads(zlib.decompress(base64.b64decode("".join(pieces))))
+            described = content.get("columns", ())
+            columns = tuple((str(name), str(type_), bool(null)) for name, type_, null in described)
+            found = content.get("rows", ())
+            rows = None if found is None else tuple(tuple(map(_value, row)) for row in found)
+        except (ValueError, TypeError, AttributeError, KeyError, ArithmeticError, zlib.error):
+            raise CutOffError(
+                "Livy's answer cannot be read. The statement was carried out."
+            ) from None
+        return cls(columns, rows, str(content.get("error", "")))
+
+
+def _value(value: Any) -> Any:
+    return Decimal(*value) if isinstance(value, list) else value
 
 
 @dataclass(eq=False)

@@ -9,19 +9,18 @@ Livy's own SQL returns at most 1,000 rows and no exact decimals. So statements a
 from __future__ import annotations
 
 import base64
-import datetime as dt
 import decimal
 import json
 import math
+import re
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampType
+from pyspark.sql import DataFrame, SparkSession
 
 # maximum characters of an answer that are printed at once, because Livy keeps the outputs of the
 # last hundred statements in memory
@@ -63,6 +62,7 @@ class Driver:
         self._explained = explained
         self._changed = threading.Condition()
         self._sessions: dict[str, SparkSession] = {}
+        self._results: dict[str, DataFrame] = {}
         self._latest: dict[str, threading.Thread] = {}
         self._running: set[str] = set()
         self._cancelled: set[str] = set()
@@ -78,7 +78,7 @@ class Driver:
             self._cancel(self._running)
             with self._changed:
                 self._changed.wait(0.5)
-        for held in (self._sessions, self._latest, self._answers):
+        for held in (self._sessions, self._results, self._latest, self._answers):
             held.clear()
         print(f"\nopenmirroring:running:{len(self._running)}\n")
 
@@ -98,8 +98,8 @@ class Driver:
             if pieces >= len(self._answers.get(request, ())):
                 self._answers.pop(request, None)
         for connection in given["ended"]:
-            self._sessions.pop(connection, None)
-            self._latest.pop(connection, None)
+            for held in (self._sessions, self._results, self._latest):
+                held.pop(connection, None)
         self._cancel(given["cancelled"])
         for request in sorted(given["requests"], key=lambda request: "model" in request):
             self._start(request)
@@ -172,47 +172,22 @@ class Driver:
             self._create_view(request["view"], request["model"], session, request["node"])
             return {}
         session.conf.set(_GROUP, request["id"])
+        if "select" in request:
+            select = request["select"]
+            result = self._results.pop(request["connection"]).toDF(*select)
+            return {"rows": rows_for_json(result.selectExpr(*select.values()).collect())}
         result = session.sql(request["sql"])
         fields = result.schema.fields
         columns = [(each.name, each.dataType.simpleString(), each.nullable) for each in fields]
-        rows = [
-            [encoded(value, each.dataType) for value, each in zip(row, fields)]  # noqa: B905 - Python 3.9
-            for row in result.collect()
-        ]
-        return {"columns": columns, "rows": rows}
+        if all(re.fullmatch(request["as_they_are"], dtype) for _, dtype, _ in columns):
+            return {"columns": columns, "rows": rows_for_json(result.collect())}
+        self._results[request["connection"]] = result
+        return {"columns": columns, "rows": None}
 
 
-def encoded(value: Any, type_: DataType) -> Any:
-    """Encode a value of PySpark for JSON, in which a timestamp is in the time of this process.
-
-    NULL, numbers, booleans and strings stay as they are. Other values become [kind, content].
-    """
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, decimal.Decimal):
-        return ["decimal", str(value)]
-    if isinstance(value, dt.datetime):
-        if isinstance(type_, TimestampType):
-            value = value.astimezone(dt.timezone.utc)
-        return ["timestamp", value.isoformat()]
-    if isinstance(value, (dt.date, dt.time)):
-        return ["date" if isinstance(value, dt.date) else "time", value.isoformat()]
-    if isinstance(value, dt.timedelta):
-        return ["interval", [value.days, value.seconds, value.microseconds]]
-    if isinstance(value, (bytes, bytearray)):
-        return ["binary", base64.b64encode(value).decode()]
-    if isinstance(type_, ArrayType):
-        return ["array", [encoded(element, type_.elementType) for element in value]]
-    if isinstance(type_, MapType):
-        entries = [
-            [encoded(key, type_.keyType), encoded(item, type_.valueType)]
-            for key, item in value.items()
-        ]
-        return ["map", entries]
-    if isinstance(type_, StructType):
-        fields = [
-            [field.name, encoded(part, field.dataType)]
-            for field, part in zip(type_.fields, value)  # noqa: B905 - Python 3.9
-        ]
-        return ["struct", fields]
-    return ["text", str(value)]
+def rows_for_json(rows: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return rows for JSON, in which a decimal is a text in a list."""
+    return [
+        [[str(value)] if isinstance(value, decimal.Decimal) else value for value in row]
+        for row in rows
+    ]

@@ -15,23 +15,22 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
-from pyspark.sql import Row
 
 from dbt.adapters.openmirroring.spark import errors, python_models
 from dbt.adapters.openmirroring.spark.livy import driver
-from dbt.adapters.openmirroring.spark.livy.answer import Answer
 from dbt.adapters.openmirroring.spark.livy.client import (
     LivyClient,
     LivyError,
     SessionEndedError,
     session_ended,
 )
-from dbt.adapters.openmirroring.spark.livy.conversation import Conversation, Request
+from dbt.adapters.openmirroring.spark.livy.conversation import Answer, Conversation, Request
 from dbt.adapters.openmirroring.spark.livy.records import (
     RecordFile,
     SessionRecord,
@@ -39,6 +38,7 @@ from dbt.adapters.openmirroring.spark.livy.records import (
 )
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 from dbt.adapters.openmirroring.text.codes import note, with_code
+from dbt.adapters.openmirroring.types.crossing import AS_THEY_ARE, received, selection
 
 logger = AdapterLogger("OpenMirroring")
 
@@ -288,7 +288,12 @@ class LivyHandle(SessionHandle):
 
     def run(self, sql: str) -> None:
         self._answer = Answer()
-        answer = self._ask(sql=sql)
+        answer = self._ask(sql=sql, as_they_are=AS_THEY_ARE)
+        if answer.rows is None:
+            types = [dtype for _, dtype, _ in answer.columns]
+            sent = self._ask(select=selection(types))
+            rows = tuple(received(types, sent.rows or ()))
+            answer = replace(answer, rows=rows, error=sent.error)
         if answer.error:
             raise DbtDatabaseError(answer.error)
         self._answer = answer
@@ -298,7 +303,7 @@ class LivyHandle(SessionHandle):
         if answer.error:
             raise DbtRuntimeError(answer.error)
 
-    def _ask(self, **task: str) -> Answer:
+    def _ask(self, **task: Any) -> Answer:
         """Let the driver carry out a task in the Spark session of this connection.
 
         Raises:
@@ -316,11 +321,11 @@ class LivyHandle(SessionHandle):
     def description(self) -> Sequence[tuple[Any, ...]]:
         return [(*described, *[None] * 4, null) for *described, null in self._answer.columns]
 
-    def fetchall(self) -> list[Row]:
-        return list(self._answer.rows)
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return list(self._answer.rows or ())
 
-    def fetchmany(self, size: int) -> list[Row]:
-        return list(self._answer.rows[:size])
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        return self.fetchall()[:size]
 
     def cancel(self) -> None:
         self._cancelled.set()
