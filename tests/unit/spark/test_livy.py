@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.spark.livy import conversation
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import EXPIRY
+from dbt.adapters.openmirroring.spark.livy import conversation, driver
 from dbt.adapters.openmirroring.spark.livy.client import LivyError, SessionEndedError
 from dbt.adapters.openmirroring.spark.livy.conversation import CutOffError
 from dbt.adapters.openmirroring.spark.livy.session import LivyHandle, LivySession
 from tests.livy_server import DROPPED, Fault
-from tests.unit.spark.livy import Livy
+from tests.unit.spark.livy import Livy, Spark
 
 NO_OPTIONS: dict[str, Any] = {}
 
@@ -459,6 +460,23 @@ def test_a_command_after_a_killed_one_does_not_meet_its_statements(
         livy.released.set()
     session.end()
     assert len(recorded(tmp_path)) == is_kept
+
+
+def test_statements_are_cancelled_when_their_dbt_has_fallen_silent(
+    livy: Livy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine may run the next command, as soon as the claim of this one has expired."""
+    assert driver.SILENCE < EXPIRY
+    monkeypatch.setattr(driver, "SILENCE", 0.1)
+    session: Any = Spark(livy._answer, livy)
+    there = driver.Driver(session, lambda *_: None, str)
+    request = {"id": "1", "connection": "a", "settings": {}, "sql": "wait", "as_they_are": ""}
+    nothing = {"received": {}, "ended": [], "cancelled": [], "seconds": 0}
+
+    there.exchange(json.dumps({"requests": [request], **nothing}))
+
+    wait_until(lambda: ran(livy, "wait"))
+    wait_until(lambda: not livy.running)
 
 
 def test_a_session_with_statements_that_do_not_end_is_not_used_again(
