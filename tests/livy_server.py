@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import io
 import json
+import math
 import os
 import queue
 import re
@@ -141,6 +142,9 @@ class LivyServer:
         """How often a statement is said to be available before its output is."""
         self.most_printed = sys.maxsize
         """Characters of an output, which is cut off after these."""
+        self.most_requests = sys.maxsize
+        """Requests in a minute, after which one is refused."""
+        self._times: list[float] = []
         handler = type("Handler", (_Handler,), {"livy": self})
         self._http = ThreadingHTTPServer(("127.0.0.1", port), handler)
         threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
@@ -171,6 +175,12 @@ class LivyServer:
     ) -> Answer | str:
         self.requests.append((method, path))
         self.headers.append(headers)
+        now = time.monotonic()
+        self._times = [each for each in self._times if now - each < 60]
+        if len(self._times) >= self.most_requests:
+            rest = math.ceil(self._times[0] + 60 - now)
+            return 429, {"Retry-After": str(rest)}, self._error("too many requests")
+        self._times.append(now)
         for fault in self.faults:
             if fault.times > 0 and fault.method == method and re.search(f"{fault.path}$", path):
                 fault.times -= 1
@@ -270,16 +280,21 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Printed(io.TextIOBase):
-    """The output of each thread, apart."""
+    """The output of each interpreter, apart. It is closed after each statement.
+
+    Threads that a statement has started have none, as it may be that of another statement.
+    """
 
     def __init__(self) -> None:
         self.local = threading.local()
 
     def write(self, text: str) -> int:
-        if not hasattr(self.local, "text"):
-            return sys.__stdout__.write(text) if sys.__stdout__ else 0
-        self.local.text += text
-        return len(text)
+        if hasattr(self.local, "text"):
+            self.local.text += text
+            return len(text)
+        if threading.current_thread() is threading.main_thread() and sys.__stdout__:
+            return sys.__stdout__.write(text)
+        raise ValueError("I/O operation on closed file.")
 
 
 def _output(code: str, namespace: dict[str, Any]) -> dict[str, Any]:

@@ -69,6 +69,8 @@ class SparkServer:
         self.log = folder / "server.log"
         environment = {**os.environ, "SPARK_HOME": str(submit.parents[1]), "TZ": "UTC"}
         environment["PYSPARK_PYTHON"] = sys.executable
+        if with_livy:  # as in Apache Livy, where a Python thread has no thread of the JVM
+            environment["PYSPARK_PIN_THREAD"] = "false"
         with self.log.open("wb") as log:
             self._process = subprocess.Popen(
                 command, cwd=folder, env=environment, stdout=log, stderr=log

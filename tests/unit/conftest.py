@@ -7,6 +7,7 @@ import pytest
 
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.rest.azure_requests import gate_to
 from tests.onelake_server import OneLakeServer
 
 # what Windows lacks: locks of folders, mounts of Linux, a file system that loses power, and the
@@ -29,3 +30,8 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
         return LocalStorage(tmp_path / "LandingZone")
     server: OneLakeServer = request.getfixturevalue("server")
     return server.storage()
+
+
+@pytest.fixture(autouse=True)
+def _requests_of_other_tests_do_not_count() -> None:
+    gate_to.cache_clear()

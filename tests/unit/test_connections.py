@@ -10,13 +10,14 @@ from unittest.mock import Mock
 
 import pytest
 from dbt.adapters.contracts.connection import Connection, ConnectionState
-from dbt_common.exceptions import DbtConfigError
+from dbt_common.exceptions import DbtConfigError, DbtDatabaseError
 
 from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.landing_zone.batch import Owner
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
+from dbt.adapters.openmirroring.types.crossing import selection
 
 
 def manager(project: Path, **settings: Any) -> OpenMirroringConnectionManager:
@@ -117,3 +118,104 @@ def test_spark_is_asked_for_its_version_once(tmp_path: Path) -> None:
     assert [connections.spark_major() for _ in range(2)] == [4, 4]
 
     connections.execute.assert_called_once()
+
+
+# columns and rows by the begin of a statement
+Answers = dict[str, tuple[list[str], list[tuple[Any, ...]]]]
+
+
+class Server:
+    """A cursor of a Spark server.
+
+    Args:
+        answers: any other statement is an error
+    """
+
+    def __init__(self, answers: Answers) -> None:
+        self.ran: list[str] = []
+        self._answers = answers
+        self._names: list[str] = []
+        self._rows: list[tuple[Any, ...]] = []
+
+    def cursor(self) -> Server:
+        return self
+
+    def execute(self, sql: str, _bindings: Any = None) -> None:
+        self.ran.append(sql)
+        for begin, answer in self._answers.items():
+            if sql.startswith(begin):
+                self._names, self._rows = answer
+                return
+        raise DbtDatabaseError(f"No answer to {sql}")
+
+    @property
+    def description(self) -> list[tuple[Any, ...]]:
+        return [(name, *[None] * 6) for name in self._names]
+
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._rows
+
+
+def connected(project: Path, server: Server) -> OpenMirroringConnectionManager:
+    connections = manager(project, method="thrift", host="spark")
+    connection: Any = SimpleNamespace(
+        name="node", state=ConnectionState.OPEN, handle=server, transaction_open=True
+    )
+    connections.thread_connections[connections.get_thread_identifier()] = connection
+    return connections
+
+
+DESCRIBED = ["col_name", "data_type", "comment"]
+
+
+def test_a_server_converts_the_values_of_a_query_that_code_of_the_user_reads(
+    tmp_path: Path,
+) -> None:
+    query = "select at, n, at from t -- all"
+    columns = [("at", "timestamp", ""), ("n", "int", ""), ("at", "timestamp", "")]
+    sent = selection([dtype for _, dtype, _ in columns])
+    found = ["2024-10-27 02:30:00|1729992600000000|false", 1, "2024-01-01 00:00:00|0|true"]
+    server = Server(
+        {
+            "describe": (DESCRIBED, columns),
+            "select concat": (list(sent), [tuple(found)]),
+        }
+    )
+
+    _, table = connected(tmp_path, server).execute(f"{query};\n", fetch=True)
+
+    assert server.ran == [
+        f"describe query {query}",
+        f"select {', '.join(sent.values())} from (\n{query}\n) as t(c0, c1, c2)",
+    ]
+    assert table.column_names == ("at", "n", "at_2")
+    assert [str(value) for value in table.rows[0]] == [
+        *("2024-10-27 02:30:00+01:00", "1", "2024-01-01 00:00:00")
+    ]
+
+
+@pytest.mark.parametrize("described", [True, False])
+def test_a_server_runs_other_queries_as_they_are(tmp_path: Path, described: bool) -> None:
+    """Those whose values Python has as they are, and those that Spark cannot describe."""
+    answers: Answers = {"select": (["n"], [(1,)])}
+    if described:
+        answers["describe"] = (DESCRIBED, [("n", "int", "")])
+    server = Server(answers)
+
+    _, table = connected(tmp_path, server).execute("select 1 as n", fetch=True)
+
+    assert server.ran == ["describe query select 1 as n", "select 1 as n"]
+    assert table.rows[0][0] == 1
+
+
+def test_a_server_is_asked_for_no_types_of_other_statements(tmp_path: Path) -> None:
+    server = Server({"show": (["name"], [("a",)]), "select": (["n"], [(1,)])})
+    connections = connected(tmp_path, server)
+
+    connections.execute("show tables", fetch=True)
+    connections.execute("select n from a hook")
+    # of this adapter
+    connections._users[connections.get_thread_identifier()] = connections.get_thread_connection()
+    connections.execute("select 1 as n", fetch=True)
+
+    assert server.ran == ["show tables", "select n from a hook", "select 1 as n"]

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from copy import copy
 from multiprocessing.context import SpawnContext
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import (
     AdapterRequiredConfig,
@@ -43,8 +44,10 @@ from dbt.adapters.openmirroring.spark.session import (
     SESSION_SETTINGS,
     PySparkHandle,
     SessionHandle,
+    is_query,
     silence_pyspark,
 )
+from dbt.adapters.openmirroring.types.crossing import received, selection, with_exact_numbers
 
 if TYPE_CHECKING:
     import agate
@@ -117,13 +120,14 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
         from dbt.adapters.openmirroring.spark.livy.session import LivyHandle, LivySession
 
         server, given = credentials.livy_server, credentials
-        record = target_folder(self.profile) / "livy_session.json"
         with self.lock:
             if self._livy is None:
                 self._livy = LivySession(
                     LivyClient(server, token_credential(given) if server.is_fabric else None),
                     given.session_options,
-                    record if given.reuse_session else None,
+                    records=target_folder(self.profile) / "livy",
+                    is_kept=given.reuse_session,
+                    threads=self.profile.threads,
                     identity=(given.user, given.authentication, given.tenant_id, given.client_id),
                 )
         return LivyHandle(self._livy, credentials.server_side_parameters)
@@ -258,6 +262,13 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             with self.exception_handler(sql):
                 _ = connection.handle  # the first one waits for Spark's start
         try:
+            is_own = self.get_thread_identifier() in self._users
+            if (
+                fetch
+                and is_query(sql)
+                and not (is_own or isinstance(connection.handle, SessionHandle))
+            ):
+                return self._fetch_from_server(sql, limit)
             response, table = super().execute(sql, auto_begin, fetch, limit)
         # rows are computed when they are fetched, which dbt does without its handler
         except (PySparkException, Py4JError, ConnectionError):
@@ -267,6 +278,35 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
             with self.exception_handler(sql):
                 connection.handle.run_to_end(sql)
         return response, table
+
+    def _fetch_from_server(
+        self, sql: str, limit: int | None
+    ) -> tuple[AdapterResponse, agate.Table]:
+        """Execute a query of the user on a server, which converts its values (`selection`).
+
+        Spark is asked for the types before. Other handles have them with the result.
+        """
+        query = sql.strip().rstrip(";")
+        try:
+            _, described = super().execute(f"describe query {query}", fetch=True)
+        except DbtRuntimeError as error:  # it is no query, or has an error of its own
+            logger.debug(f"Spark does not tell the types of a query: {error}")
+            return super().execute(sql, fetch=True, limit=limit)
+        types = [str(dtype) for _, dtype, *_ in described.rows]
+        selected = selection(types)
+        if not selected:
+            return super().execute(sql, fetch=True, limit=limit)
+        named, converted = ", ".join(selected), ", ".join(selected.values())
+        query = f"select {converted} from (\n{query}\n) as t({named})"
+        response, sent = super().execute(query, fetch=True, limit=limit)
+        rows = received(types, sent.rows)
+        names = [(name,) for name, *_ in described.rows]
+        cursor = SimpleNamespace(description=names, fetchall=lambda: rows)
+        return response, self.get_result_from_cursor(cursor, None)
+
+    @classmethod
+    def get_result_from_cursor(cls, cursor: Any, limit: int | None) -> agate.Table:
+        return with_exact_numbers(super().get_result_from_cursor(cursor, limit))
 
     def cancel(self, connection: Connection) -> None:
         """Cancel the statement of a connection.

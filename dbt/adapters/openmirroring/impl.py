@@ -53,6 +53,7 @@ from dbt.adapters.openmirroring.spark.table import TableDescription
 from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.text.table import print_any_text
+from dbt.adapters.openmirroring.types.crossing import offsets
 
 if TYPE_CHECKING:
     import agate
@@ -200,6 +201,11 @@ class OpenMirroringAdapter(SparkAdapter):
         return catalog.table_of(
             row for each in found if each for row in self._get_columns_for_catalog(each)
         )
+
+    def _process_freshness_execution(self, *args: Any, **named: Any) -> Any:
+        """Return how fresh a source is. dbt takes a time without an offset for one in UTC."""
+        with offsets():
+            return super()._process_freshness_execution(*args, **named)
 
     def calculate_freshness_from_metadata_batch(
         self, sources: list[BaseRelation], *_args: Any, **_named: Any

@@ -5,10 +5,14 @@ The whole functional suite is run so with `--method livy`.
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.functional.environments.servers import (
     assert_errors_have_no_stack_of_the_jvm,
@@ -16,7 +20,7 @@ from tests.functional.environments.servers import (
     project_on,
 )
 from tests.functional.processes.test_processes import dbt
-from tests.functional.project import Project
+from tests.functional.project import Project, relation_rows
 from tests.spark_server import SparkServer
 
 # ends the Livy session that it runs in
@@ -70,3 +74,42 @@ def test_a_node_whose_livy_session_dies_fails_and_the_others_go_on(project: Proj
 
 def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(project: Project) -> None:
     assert_errors_have_no_stack_of_the_jvm(project)
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["ended", "kept"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "cancelled"])
+def test_a_command_after_one_that_ended_while_four_statements_ran_does_not_meet_them(
+    server: SparkServer, project: Project, number: signal.Signals, is_kept: bool
+) -> None:
+    """A row that an earlier statement adds late would be in Spark only."""
+    spark = SparkSession.builder.remote(server.url).create()
+    project.target |= {"threads": 4, "reuse_session": is_kept}
+    project.write_project()
+    names = [f"t{each}" for each in range(4)]
+    program = str(Path(__file__).with_name("ended_on_livy.py"))
+    for point in range(10):
+        for name in names:
+            project.model(
+                f"select {point} as id, max(sha2(concat(id, '{point}'), 256)) as text "
+                "from range(0, 500000, 1, 1)",
+                name,
+                materialized="incremental",
+                incremental_strategy="append",
+            )
+        ended = subprocess.run(
+            [sys.executable, program, str(int(number)), str(point), "run"],
+            cwd=project.path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert ended.returncode != 0, f"{point}: {ended.stdout}"
+
+        again = dbt(project.path, "run")
+
+        assert again.returncode == 0, again.stdout
+        for name in names:
+            relation = relation_rows(spark, project.schema, name)
+            assert project.mirror(name) == relation
+            assert sum(relation.values()) <= 2 * (point + 1)
+    spark.stop()

@@ -13,23 +13,20 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
-from dbt.adapters.openmirroring.spark.livy import session as livy_session
-from dbt.adapters.openmirroring.spark.livy.client import LivyError
-from dbt.adapters.openmirroring.spark.livy.session import (
-    KEEP_ALIVE,
-    CutOffError,
-    LivyHandle,
-    LivySession,
-    SessionEndedError,
-)
+from dbt.adapters.openmirroring.landing_zone.onelake.claim import EXPIRY
+from dbt.adapters.openmirroring.spark.livy import conversation, driver
+from dbt.adapters.openmirroring.spark.livy.client import LivyError, SessionEndedError
+from dbt.adapters.openmirroring.spark.livy.conversation import CutOffError
+from dbt.adapters.openmirroring.spark.livy.session import LivyHandle, LivySession
 from tests.livy_server import DROPPED, Fault
-from tests.unit.spark.livy import Livy
+from tests.unit.spark.livy import Livy, Spark
 
 NO_OPTIONS: dict[str, Any] = {}
 
 
 @pytest.fixture(params=["apache", "fabric"])
 def livy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Livy]:
+    monkeypatch.setattr(conversation, "_LAST_WAIT", 0.05)
     started = Livy(monkeypatch, in_fabric=request.param == "fabric")
     yield started
     started.released.set()
@@ -37,8 +34,8 @@ def livy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.fixture
-def session(livy: Livy) -> Iterator[LivySession]:
-    created = LivySession(livy.client(), {})
+def session(livy: Livy, tmp_path: Path) -> Iterator[LivySession]:
+    created = LivySession(livy.client(), {}, tmp_path / "livy")
     yield created
     created.end()
 
@@ -82,6 +79,18 @@ def test_a_statement_and_its_rows_arrive_as_they_are(session: LivySession, state
     assert ask(LivyHandle(session, {}), statement) == [(statement,)]
 
 
+def test_spark_sends_a_time_in_the_time_zone_of_the_session(
+    livy: Livy, session: LivySession
+) -> None:
+    handle = LivyHandle(session, {})
+
+    [[found]] = ask(handle, "times")
+
+    assert str(found) == "2024-10-27 02:30:00+01:00"
+    assert handle.description == [("at", "timestamp", None, None, None, None, True)]
+    assert driver_of(livy)._results == {}
+
+
 def test_connections_share_a_livy_session_and_nothing_else(
     livy: Livy, session: LivySession
 ) -> None:
@@ -94,11 +103,66 @@ def test_connections_share_a_livy_session_and_nothing_else(
     assert len(livy.server.created) == 1
 
 
+def waiting(livy: Livy, session: LivySession, pool: ThreadPoolExecutor, count: int) -> list[Any]:
+    """Let statements wait on as many connections."""
+    running = [pool.submit(ask, LivyHandle(session, {}), "wait") for _ in range(count)]
+    wait_until(lambda: len(livy.running) == count)
+    return running
+
+
+def test_statements_of_several_connections_run_side_by_side_and_end_in_their_own_order(
+    livy: Livy, session: LivySession
+) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        running = waiting(livy, session, pool, 3)
+
+        assert ask(LivyHandle(session, {}), "overtakes") == [("overtakes",)]
+
+        assert len(livy.running) == 3
+        livy.released.set()
+        assert [each.result() for each in running] == [[("wait",)]] * 3
+
+
+def test_more_connections_do_not_send_more_requests(livy: Livy, tmp_path: Path) -> None:
+    """New statements of all connections are one request, and so is the question for answers."""
+    session = LivySession(livy.client(), {}, tmp_path, threads=8)
+    handles = [LivyHandle(session, {}) for _ in range(8)]
+    ask(handles[0], "first")
+    before = livy.server.count("POST", "/statements$")
+
+    with ThreadPoolExecutor(8) as pool:
+        # all but the first come while the first is sent
+        running = [pool.submit(ask, handle, "wait") for handle in handles]
+        wait_until(lambda: len(livy.running) == 8)
+        livy.released.set()
+        assert [each.result() for each in running] == [[("wait",)]] * 8
+
+    assert livy.server.count("POST", "/statements$") - before <= 8
+    session.end()
+
+
+def test_statements_of_a_connection_run_one_after_another(
+    livy: Livy, session: LivySession
+) -> None:
+    """Also after one that was cancelled and has not ended yet."""
+    handle = LivyHandle(session, {})
+    with ThreadPoolExecutor(2) as pool:
+        stubborn = pool.submit(ask, handle, "wait")
+        wait_until(lambda: livy.running)
+        following = pool.submit(ask, handle, "next")
+        ask(LivyHandle(session, {}), "another connection")
+        assert ran(livy, "next") == 0
+
+        livy.released.set()
+
+        assert [stubborn.result(), following.result()] == [[("wait",)], [("next",)]]
+
+
 def test_a_session_keeps_nothing_of_connections_that_are_closed(
     livy: Livy, tmp_path: Path
 ) -> None:
     """While its command runs, and when it stays for the next one."""
-    session = LivySession(livy.client(), {}, tmp_path / "livy_session.json")
+    session = LivySession(livy.client(), {}, tmp_path, is_kept=True)
     for number in range(3):
         handle = LivyHandle(session, {})
         ask(handle, str(number))
@@ -107,24 +171,23 @@ def test_a_session_keeps_nothing_of_connections_that_are_closed(
     ask(last, "last")
 
     driver = driver_of(livy)
-    assert len(driver._sessions) == len(driver._answers) == 1
-    last.close()
+    assert len(driver._sessions) == len(driver._latest) == len(driver._answers) == 1
     session.end()
-    (there,) = livy.server.sessions.values()
-    wait_until(lambda: there.statements[-1].output)
-    assert driver._sessions == driver._answers == {}
+    run_command(livy, tmp_path)
+    assert len(driver._sessions) == len(driver._latest) == len(driver._answers) == 1
 
 
 def test_a_long_answer_arrives_in_pieces(
     livy: Livy, session: LivySession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = [(random.Random(n).randbytes(40_000).hex(),) for n in range(60)]
-    monkeypatch.setattr(livy, "_answer", lambda _: rows)
+    monkeypatch.setattr(livy, "_answer", lambda *_: rows)
     handle = LivyHandle(session, {})
 
     assert ask(handle, "rows") == rows
     assert [tuple(row) for row in handle.fetchmany(2)] == rows[:2]
-    assert livy.server.count("POST", "/statements$") == 1 + 4
+    # the size of an answer grows, as it is in Base64
+    assert livy.server.count("POST", "/statements$") >= 1 + 4
 
 
 def test_an_answer_that_is_cut_off_is_an_error(livy: Livy, session: LivySession) -> None:
@@ -214,6 +277,32 @@ def test_a_session_whose_answer_is_lost_is_not_started_twice(
     assert len(livy.server.created) == 1
 
 
+@pytest.mark.parametrize("answer", [429, 500, 502, 503, 504, DROPPED])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", r"/sessions/[\w-]+"),
+        ("POST", "/statements"),
+        ("GET", r"/statements/\d+"),
+        ("DELETE", r"/sessions/[\w-]+"),
+    ],
+)
+def test_a_request_of_a_command_is_sent_again_after_a_failure_that_passes(
+    livy: Livy, tmp_path: Path, method: str, path: str, answer: Any
+) -> None:
+    """All but the start of a session: each one would start a Spark."""
+    fault = answer if answer == DROPPED else (answer, {}, {})
+    livy.server.faults.append(Fault(method, path, fault))
+    session = LivySession(livy.client(), {}, tmp_path)
+
+    assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+    session.end()
+
+    assert [each.times for each in livy.server.faults] == [0]
+    assert livy.server.sessions == {}
+    assert ran(livy, "rows") == len(livy.server.created) == 1
+
+
 def test_a_session_that_does_not_start_tells_why(livy: Livy, session: LivySession) -> None:
     livy.server.questions = 1000
     livy.server.dies_at_birth = "no memory"
@@ -244,6 +333,23 @@ def test_a_session_that_dies_while_a_statement_runs_fails_it_and_the_next_gets_a
     assert ask(handle, "next") == [("next",)]
     assert ran(livy, "wait") == 1
     assert len(livy.server.created) == 2
+
+
+def test_a_session_that_dies_fails_all_statements_that_run_in_it(
+    livy: Livy, session: LivySession
+) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        running = waiting(livy, session, pool, 3)
+        (there,) = livy.server.sessions.values()
+
+        there.die("no memory")
+
+        for each in running:
+            with pytest.raises(SessionEndedError, match=r"no memory(.|\n)*it was not repeated"):
+                each.result()
+    livy.released.set()
+    assert ask(LivyHandle(session, {}), "next") == [("next",)]
+    assert ran(livy, "wait") == 3
 
 
 @pytest.mark.parametrize(
@@ -284,8 +390,124 @@ def test_a_statement_that_is_cancelled_ends_in_livy_too(livy: Livy, session: Liv
 
         with pytest.raises(DbtRuntimeError, match="was cancelled"):
             failing.result()
-    assert livy.server.count("POST", "/cancel$") == 1
+    assert livy.running == []
     assert ask(handle, "what tidies up") == [("what tidies up",)]
+
+
+def test_a_python_model_is_cancelled_in_livy_and_prints_nothing_into_answers(
+    livy: Livy, session: LivySession
+) -> None:
+    handle, code = LivyHandle(session, {}), "print('openmirroring: a line')\n"
+    code += "def model(dbt, session):\n    return session.sql('wait')\n\nclass dbtObj:\n"
+    code += "    def __init__(self, load): pass\n"
+    with ThreadPoolExecutor(1) as pool:
+        failing = pool.submit(handle.create_view, "`rows`", code, "model.shop.orders")
+        wait_until(lambda: livy.running)
+
+        handle.cancel()
+        wait_until(lambda: livy.server.count("POST", "/cancel$"))
+        livy.released.set()  # of a model, Livy's own group of jobs is cancelled
+
+        with pytest.raises(DbtRuntimeError, match="was cancelled"):
+            failing.result()
+    assert ask(handle, "next") == [("next",)]
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_command_that_ends_leaves_no_statement_running(
+    livy: Livy, tmp_path: Path, is_kept: bool
+) -> None:
+    session = LivySession(livy.client(), {}, tmp_path, is_kept)
+    with ThreadPoolExecutor(4) as pool:
+        running = waiting(livy, session, pool, 4)
+
+        session.end()
+
+        if is_kept:
+            assert livy.running == []
+        for each in running:
+            with pytest.raises(DbtRuntimeError, match=r"cancelled"):
+                each.result()
+    assert len(livy.server.sessions) == is_kept
+    livy.released.set()
+
+
+def killed(session: LivySession) -> None:
+    """Let go of a session as a process does that is killed."""
+    assert session._conversation
+    assert session._record
+    session._conversation._stopped.set()
+    session._record.release()
+
+
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_command_after_a_killed_one_does_not_meet_its_statements(
+    livy: Livy, tmp_path: Path, is_kept: bool
+) -> None:
+    dead = LivySession(livy.client(), {}, tmp_path, is_kept)
+    with ThreadPoolExecutor(4) as pool:
+        running = waiting(livy, dead, pool, 4)
+        killed(dead)
+        (old,) = livy.server.sessions
+
+        session = LivySession(livy.client(), {}, tmp_path, is_kept)
+        assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
+
+        if is_kept:
+            assert livy.running == []
+        assert list(livy.server.sessions) == [old] if is_kept else [old] != [*livy.server.sessions]
+        assert [each.exception() is not None for each in running] == [True] * 4
+        livy.released.set()
+    session.end()
+    assert len(recorded(tmp_path)) == is_kept
+
+
+def test_statements_are_cancelled_when_their_dbt_has_fallen_silent(
+    livy: Livy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another machine may run the next command, as soon as the claim of this one has expired."""
+    assert driver.SILENCE < EXPIRY
+    monkeypatch.setattr(driver, "SILENCE", 0.1)
+    session: Any = Spark(livy._answer, livy)
+    there = driver.Driver(session, lambda *_: None, str)
+    request = {"id": "1", "connection": "a", "settings": {}, "sql": "wait", "as_they_are": ""}
+    nothing = {"received": {}, "ended": [], "cancelled": [], "seconds": 0}
+
+    there.exchange(json.dumps({"requests": [request], **nothing}))
+
+    wait_until(lambda: ran(livy, "wait"))
+    wait_until(lambda: not livy.running)
+
+
+def test_a_session_with_statements_that_do_not_end_is_not_used_again(
+    livy: Livy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = LivySession(livy.client(), {}, tmp_path, is_kept=True)
+    with ThreadPoolExecutor(1) as pool:
+        waiting(livy, dead, pool, 1)
+        killed(dead)
+        monkeypatch.setattr(livy, "cancelJobGroup", lambda _: None)
+        (there,) = livy.server.sessions.values()
+        begin = driver_of(livy).begin.__func__.__globals__
+        begin["PATIENCE"] = 0.1
+
+        run_command(livy, tmp_path)
+
+        assert there.died == "deleted"
+        livy.released.set()
+    assert len(livy.server.created) == 2
+
+
+def test_two_commands_at_once_have_a_session_each(livy: Livy, tmp_path: Path) -> None:
+    first = LivySession(livy.client(), {}, tmp_path, is_kept=True)
+    with ThreadPoolExecutor(1) as pool:
+        running = waiting(livy, first, pool, 1)
+
+        run_command(livy, tmp_path)
+
+        livy.released.set()
+        assert [each.result() for each in running] == [[("wait",)]]
+    assert len(livy.server.created) == 2
 
 
 @pytest.mark.parametrize("is_reused", [False, True])
@@ -295,7 +517,7 @@ def test_a_session_that_still_starts_when_it_is_not_needed_any_more_is_ended(
 ) -> None:
     """Its statement is cancelled, or its command ends."""
     livy.server.questions = 1000 if is_cancelled else 25
-    session = LivySession(livy.client(), {}, tmp_path / "record.json" if is_reused else None)
+    session = LivySession(livy.client(), {}, tmp_path, is_kept=is_reused)
     handle = LivyHandle(session, {})
     with ThreadPoolExecutor(1) as pool:
         failing = pool.submit(ask, handle, "rows")
@@ -313,9 +535,9 @@ def test_a_session_that_still_starts_when_it_is_not_needed_any_more_is_ended(
 
 
 def test_a_session_that_starts_just_after_its_command_has_ended_is_ended(
-    livy: Livy, monkeypatch: pytest.MonkeyPatch
+    livy: Livy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = LivySession(livy.client(), {})
+    session = LivySession(livy.client(), {}, tmp_path)
     started = session._started
 
     def end_meanwhile(cancelled: threading.Event) -> str:
@@ -335,24 +557,24 @@ def test_a_session_that_starts_just_after_its_command_has_ended_is_ended(
     assert len(livy.server.created) == 1, "a command that has ended starts none"
 
 
-def test_a_session_that_cannot_be_recorded_is_ended(livy: Livy, tmp_path: Path) -> None:
+def test_a_session_that_cannot_be_recorded_is_not_started(livy: Livy, tmp_path: Path) -> None:
     (tmp_path / "target").touch()
-    session = LivySession(livy.client(), {}, tmp_path / "target" / "livy_session.json")
+    session = LivySession(livy.client(), {}, tmp_path / "target" / "livy")
 
     with pytest.raises(OSError, match="target"):
         ask(LivyHandle(session, {}), "rows")
 
-    assert livy.server.sessions == {}
+    assert livy.server.created == []
 
 
 def test_a_session_is_kept_alive_until_its_command_ends(
-    livy: Livy, monkeypatch: pytest.MonkeyPatch
+    livy: Livy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(livy_session, "_KEEP_ALIVE", 0.01)
-    session = LivySession(livy.client(), {"driverMemory": "8g"})
+    monkeypatch.setattr(conversation, "_KEEP_ALIVE", 0.01)
+    session = LivySession(livy.client(), {"driverMemory": "8g"}, tmp_path)
     ask(LivyHandle(session, {}), "rows")
     (there,) = livy.server.sessions.values()
-    wait_until(lambda: KEEP_ALIVE in [statement.code for statement in there.statements])
+    wait_until(lambda: len(there.statements) > 4)
 
     session.end()
 
@@ -361,16 +583,26 @@ def test_a_session_is_kept_alive_until_its_command_ends(
 
 
 def run_command(
-    livy: Livy, record: Path, options: Mapping[str, Any] = NO_OPTIONS, *identity: str
+    livy: Livy, folder: Path, options: Mapping[str, Any] = NO_OPTIONS, *identity: str
 ) -> None:
     """Run a command that leaves its session to the next one."""
-    session = LivySession(livy.client(), options, record, identity)
+    session = LivySession(livy.client(), options, folder, is_kept=True, identity=identity)
     assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
     session.end()
 
 
-def edit(record: Path, **content: str) -> None:
+def recorded(folder: Path) -> list[Any]:
+    return [json.loads(path.read_text()) for path in folder.glob("*.json")]
+
+
+def edit(folder: Path, **content: str) -> None:
+    (record,) = folder.glob("*.json")
     record.write_text(json.dumps({**json.loads(record.read_text()), **content}))
+
+
+def damage(folder: Path) -> None:
+    (record,) = folder.glob("*.json")
+    record.write_text("[")
 
 
 def refuse(method: str, path: str, status: int) -> Callable[[Livy, Path], None]:
@@ -390,8 +622,8 @@ def kill(livy: Livy, _: Path) -> None:
 FATES: dict[str, Callable[[Livy, Path], object]] = {
     "dead": kill,
     "deleted": lambda livy, _: livy.server.sessions.clear(),
-    "elsewhere": lambda _, record: edit(record, url="http://127.0.0.1:1/sessions"),
-    "damaged": lambda _, record: record.write_text("["),
+    "elsewhere": lambda _, folder: edit(folder, url="http://127.0.0.1:1/sessions"),
+    "damaged": lambda _, folder: damage(folder),
     # this identity may not use it
     **{
         f"{method} {status}": refuse(method, path, status)
@@ -405,25 +637,24 @@ FATES: dict[str, Callable[[Livy, Path], object]] = {
 def test_a_session_is_found_again_by_the_next_command_or_replaced(
     livy: Livy, tmp_path: Path, fate: str
 ) -> None:
-    record = tmp_path / "target" / "livy_session.json"
-    run_command(livy, record)
+    run_command(livy, tmp_path)
     if fate in FATES:
-        FATES[fate](livy, record)
+        FATES[fate](livy, tmp_path)
 
     for _ in range(2):
-        run_command(livy, record)
+        run_command(livy, tmp_path)
 
     assert len(livy.server.created) == (2 if fate in FATES else 1)
-    assert json.loads(record.read_text())["session"] == list(livy.server.sessions)[-1]
+    here = [each for each in recorded(tmp_path) if livy.server.url in each["url"]]
+    assert [each["session"] for each in here] == list(livy.server.sessions)[-1:]
 
 
 def test_a_session_is_not_replaced_while_livy_is_out_of_order(livy: Livy, tmp_path: Path) -> None:
-    record = tmp_path / "livy_session.json"
-    run_command(livy, record)
+    run_command(livy, tmp_path)
     livy.server.fail("GET", "/sessions/[^/]+", 400)
 
     with pytest.raises(LivyError, match="told 400"):
-        run_command(livy, record)
+        run_command(livy, tmp_path)
 
     assert len(livy.server.created) == 1
 
@@ -435,11 +666,10 @@ def test_a_session_is_not_replaced_while_livy_is_out_of_order(livy: Livy, tmp_pa
 def test_a_session_with_other_options_or_of_somebody_else_is_ended_and_replaced(
     livy: Livy, tmp_path: Path, options: dict[str, Any], identity: str
 ) -> None:
-    record = tmp_path / "livy_session.json"
-    run_command(livy, record, {"conf": {"a.secret": "s3cret"}}, "me")
-    assert "s3cret" not in record.read_text()
+    run_command(livy, tmp_path, {"conf": {"a.secret": "s3cret"}}, "me")
+    assert "s3cret" not in str(recorded(tmp_path))
 
     for _ in range(2):
-        run_command(livy, record, options, identity)
+        run_command(livy, tmp_path, options, identity)
 
     assert [len(livy.server.created), len(livy.server.sessions)] == [2, 1]

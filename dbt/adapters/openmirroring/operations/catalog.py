@@ -111,7 +111,7 @@ def last_written(warehouse: Warehouse, source: OpenMirroringRelation) -> datetim
     else:
         query = warehouse.sql("mirror_last_file", table=source)
     try:
-        # not as a timestamp, which would depend on the time zone of this process
+        # not as a timestamp, which would depend on the time zone of the session
         [(microseconds,)] = warehouse.query(query).rows
     except DbtRuntimeError as error:
         kind = description.layout.format or "view"

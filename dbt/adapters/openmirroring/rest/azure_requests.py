@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import random
 import socket
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from math import inf
 from typing import Any
 from urllib.parse import urlsplit
@@ -52,6 +55,51 @@ _LONGEST_WAIT = 300.0
 _THROTTLED = (429, 430)
 
 
+class Gate:
+    """The way of all requests to one host: a budget, and a pause while the host asks for one.
+
+    Args:
+        budget: the requests in any minute, of which a fifth may come at once
+    """
+
+    def __init__(self, budget: float = inf) -> None:
+        self._lock = threading.Lock()
+        self._interval = 60 / (budget * 4 / 5)
+        self._ahead = 60 / 4 if budget < inf else 0
+        self._next = self._opens = 0.0
+
+    def wait(self, sleep: Callable[[float], None]) -> None:
+        """Wait until a request may be sent, and count it."""
+        with self._lock:
+            now = time.monotonic()
+            self._next = max(self._next, now) + self._interval
+            rest = max(self._next - self._ahead, self._opens) - now
+        if rest > 0:
+            sleep(rest)
+
+    @contextmanager
+    def closed(self, seconds: float) -> Iterator[None]:
+        """Let the requests of other threads wait too, while this one waits for so many seconds."""
+        with self._lock:
+            self._opens = opens = max(self._opens, time.monotonic() + seconds)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if self._opens == opens:
+                    self._opens = 0.0
+
+
+@cache
+def gate_to(host: str) -> Gate:
+    """Return the gate of this process to a host.
+
+    Fabric allows an identity 200 requests a minute ("Throttling in Microsoft Fabric REST APIs").
+    A quarter is left for the user's other programs.
+    """
+    return Gate(150) if host.endswith("api.fabric.microsoft.com") else Gate()
+
+
 class Retry(RetryPolicy[Any, Any]):
     """Azure's retries. They end with the last answer of the service, or with the last failure.
 
@@ -61,12 +109,35 @@ class Retry(RetryPolicy[Any, Any]):
 
     Args:
         most_attempts: after so many attempts, only throttled requests are repeated
+
+    Attributes:
+        gate: lets each attempt pass; None without a budget
     """
 
     def __init__(self, most_attempts: float = inf, **options: Any) -> None:
         super().__init__(**options)
         self._most_attempts = most_attempts
         self._resolved: set[str] = set()
+        self.gate: Gate | None = None
+
+    def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
+        if self.gate:
+            transport: Any = request.context.transport
+            self.gate.wait(transport.sleep)
+        return super().send(request)
+
+    def sleep(
+        self,
+        settings: dict[str, Any],
+        transport: Any,
+        response: PipelineResponse[Any, Any] | None = None,
+    ) -> None:
+        if not self.gate:
+            return super().sleep(settings, transport, response)
+        asked = self.get_retry_after(response) if response else None
+        with self.gate.closed(asked or 0):
+            super().sleep(settings, transport, response)
+        return self.gate.wait(transport.sleep)
 
     def configure_retries(self, options: dict[str, Any]) -> dict[str, Any]:
         settings = super().configure_retries(options)
@@ -200,6 +271,7 @@ class RestClient(PipelineClient[HttpRequest, HttpResponse]):
         refused: type[RestError] = RestError,
         unanswered: type[RestError] = RestError,
     ) -> None:
+        retry.gate = gate_to(str(urlsplit(url).hostname))
         self._place = place
         self._refused = refused
         self._unanswered = unanswered

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from dbt.adapters.openmirroring.spark.python_models import PythonModelError, create_view
 from dbt.adapters.openmirroring.text.sql import quoted
+from dbt.adapters.openmirroring.types.crossing import received, selection
 
 if TYPE_CHECKING:
     import agate
@@ -62,6 +63,11 @@ _QUERY = re.compile(
 )
 
 
+def is_query(sql: str) -> bool:
+    """Check whether a statement is a query, which only returns rows."""
+    return _QUERY.match(sql) is not None
+
+
 class SessionHandle(SparkConnectionWrapper):
     """A handle that runs the statements of one node in a session of its own.
 
@@ -82,11 +88,11 @@ class SessionHandle(SparkConnectionWrapper):
         """Run one statement."""
 
     @abstractmethod
-    def fetchall(self) -> list[Row]:
+    def fetchall(self) -> list[tuple[Any, ...]]:
         """Return all rows of the last statement."""
 
     @abstractmethod
-    def fetchmany(self, size: int) -> list[Row]:
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
         """Return the first rows of the last statement."""
 
     @abstractmethod
@@ -146,7 +152,7 @@ class PySparkHandle(SessionHandle):
             raise DbtRuntimeError(str(error)) from error
 
     def run_to_end(self, sql: str) -> None:
-        if self._result is not None and _QUERY.match(sql):
+        if self._result is not None and is_query(sql):
             self._result.write.format("noop").mode("overwrite").save()
 
     def follow(self) -> Tasks:
@@ -177,11 +183,20 @@ class PySparkHandle(SessionHandle):
         fields = self._result.schema.fields if self._result is not None else []
         return [(f.name, f.dataType.simpleString(), *[None] * 4, f.nullable) for f in fields]
 
-    def fetchall(self) -> list[Row]:
-        return self._result.collect() if self._result is not None else []
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        return self._fetch(lambda frame: frame.collect())
 
-    def fetchmany(self, size: int) -> list[Row]:
-        return self._result.take(size) if self._result is not None else []
+    def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
+        return self._fetch(lambda frame: frame.take(size))
+
+    def _fetch(self, fetch: Callable[[DataFrame], list[Row]]) -> list[tuple[Any, ...]]:
+        if self._result is None:
+            return []
+        types = [dtype for _, dtype, *_ in self.description]
+        selected = selection(types)
+        if not selected:
+            return list(fetch(self._result))
+        return received(types, fetch(self._result.toDF(*selected).selectExpr(*selected.values())))
 
     def cancel(self) -> None:
         if self.is_driven_here:

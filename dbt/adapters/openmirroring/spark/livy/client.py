@@ -10,11 +10,14 @@ definition `Livy-API-swagger` in microsoft/fabric-samples.
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from azure.core.credentials import TokenCredential
 from azure.core.rest import HttpRequest
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.rest.azure_requests import (
     RestClient,
@@ -46,8 +49,50 @@ _WAYS_OUT = {
 }
 
 
+# requests for the state of a statement before the session itself is checked
+_QUESTIONS = 10
+
+
 class LivyError(RestError):
     """Livy refused a request, or did not answer."""
+
+
+class StatementError(LivyError):
+    """A statement failed in Livy, not in Spark.
+
+    Args:
+        why: what Livy says, in sentences
+        is_sent: whether it may have been carried out
+        status: the HTTP status; None without an answer
+    """
+
+    def __init__(
+        self, why: str, is_sent: bool, status: int | None = None, *, code: str = ""
+    ) -> None:
+        super().__init__(self._text(why, is_sent), status, code=code)
+        self.why = why
+        self.is_sent = is_sent
+
+    def of(self, is_sent: bool) -> StatementError:
+        """Return the same error of another statement that waited for the same answer."""
+        return type(self)(self.why, is_sent, self.status, code=self.code)
+
+    def _text(self, why: str, is_sent: bool) -> str:
+        if not is_sent:
+            return why
+        return f"{why} It is not known whether the statement was carried out; it was not repeated."
+
+
+class SessionEndedError(StatementError):
+    """The Livy session has ended, so dbt's connections have lost their Spark sessions."""
+
+    def _text(self, why: str, is_sent: bool) -> str:
+        told = super()._text(why, is_sent) if is_sent else f"{why} The statement was not sent."
+        return f"{told} The next node gets a new session; run this one again."
+
+
+def session_ended(session: str, why: str, is_sent: bool) -> SessionEndedError:
+    return SessionEndedError(f"Livy's session {session} has ended ({why}).", is_sent)
 
 
 @dataclass(frozen=True)
@@ -83,6 +128,8 @@ class LivyClient:
 
     def __init__(self, server: LivyServer, credential: TokenCredential | None) -> None:
         self.url = server.sessions
+        # Fabric counts the requests of an identity
+        self.first_pause = 0.3 if server.is_fabric else 0.05
         self._place = shown_url(server.url)
         # Livy requires this header if its protection against cross-site requests is on
         headers = {"X-Requested-By": "dbt-openmirroring"}
@@ -153,6 +200,77 @@ class LivyClient:
         if output.get("status") == "error":
             error = f"{output.get('ename', '')}: {output.get('evalue', '')}"
         return Statement(str(body.get("state", "")).lower(), printed, error)
+
+    def run(self, session: str, code: str, pause: Callable[[], None]) -> str:
+        """Run code in a session and return the text that it prints.
+
+        Args:
+            pause: waits between two requests for the state; it may raise to cancel the statement
+
+        Raises:
+            SessionEndedError: if the session has ended
+            StatementError: if Livy refuses a request, or cannot be reached
+            DbtRuntimeError: if the statement was cancelled in Livy
+        """
+        number = None
+        try:
+            number = self.submit(session, code)
+            statement = self._wait(session, number, pause)
+        except SessionEndedError:
+            raise
+        except LivyError as error:
+            # A refused statement was not carried out. Without an answer, or with a server error,
+            # it may have been.
+            is_sent = number is not None or (error.status or 500) >= 500
+            try:
+                self._check(session, is_sent)
+            except SessionEndedError:
+                raise
+            except LivyError:
+                pass  # the first error is told
+            raise StatementError(error.text, is_sent, error.status, code=error.code) from None
+        if statement.state == "cancelled":
+            raise DbtRuntimeError("The statement was cancelled in Livy.")
+        if statement.error.startswith("NameError: name 'openmirroring_"):
+            raise session_ended(session, "its Python was started anew", is_sent=True)
+        if statement.error or statement.state == "error":
+            raise StatementError(f"Livy could not run the statement: {statement.error}.", True)
+        return statement.printed or ""
+
+    def _wait(self, session: str, number: int, pause: Callable[[], None]) -> Statement:
+        questions = lacking = 0
+        while True:
+            try:
+                statement = self.statement(session, number)
+            except LivyError as error:
+                # Fabric may not yet find a statement that it has just accepted
+                if error.status != 404 or questions > _QUESTIONS:
+                    raise
+                self._check(session, is_sent=True)
+                statement = Statement("waiting")
+            if statement.state in ("error", "cancelled"):
+                return statement
+            if statement.state == "available":
+                # Livy reads the output before the state, which may change in between
+                lacking += 1
+                if statement.error or statement.printed is not None or lacking > _QUESTIONS:
+                    return statement
+            questions += 1
+            if questions % _QUESTIONS == 0:
+                # Fabric may report a statement as running forever after its session has ended
+                self._check(session, is_sent=True)
+            try:
+                pause()
+            except BaseException:  # includes Ctrl-C in this thread
+                with suppress(LivyError):
+                    self.cancel(session, number)
+                raise
+
+    def _check(self, session: str, is_sent: bool) -> None:
+        """Raise SessionEndedError if a session has ended."""
+        state = self.state(session)
+        if state.has_ended:
+            raise session_ended(session, state.told, is_sent)
 
     def cancel(self, session: str, number: int) -> None:
         path = f"/{session}/statements/{number}/cancel"
