@@ -216,6 +216,36 @@ def test_a_jvm_that_has_inherited_something_else_is_ended_and_the_names_are_told
     keeper.wait_until_ended()
 
 
+@pytest.mark.parametrize("change", ["moved away", "made anew", "from a backup"])
+def test_a_jvm_is_lent_only_with_the_metastore_that_it_had(keeper: Keeper, change: str) -> None:
+    """Hive in it would take the tables of the metastore for made."""
+    metastore = keeper.home / "metastore_db"
+    make_metastore(metastore)
+    keeper.first.say(returned=60)
+    backup = shutil.copytree(metastore, keeper.home / "backup")
+    client, answer = keeper.ask()
+    assert "granted" in answer
+    make_metastore(metastore)  # Spark ties it to its warehouse in each start
+    client.say(returned=60)
+
+    metastore.rename(keeper.home / "old")
+    if change == "made anew":
+        make_metastore(metastore)
+    if change == "from a backup":
+        backup.rename(metastore)
+    client, answer = keeper.ask()
+
+    assert answer == {"differs": ["metastore"]}
+    keeper.wait_until_ended()
+
+
+def make_metastore(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "service.properties").touch()
+    (folder / "openmirroring.json.new").write_text("{}")
+    (folder / "openmirroring.json.new").replace(folder / "openmirroring.json")
+
+
 @pytest.mark.parametrize(
     "message",
     [b'{"secret": "guessed", "pid": 1, "inherited": {}}\n', b"[]\n", b"GET / HTTP/1\n\n"],
