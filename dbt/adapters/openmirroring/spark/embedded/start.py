@@ -41,6 +41,7 @@ from dbt.adapters.openmirroring.spark.embedded.jvm import (
 from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
 from dbt.adapters.openmirroring.spark.embedded.place import (
     SparkPlaceError,
+    begin_anew,
     check_place,
     is_at_home,
     relocate,
@@ -217,6 +218,7 @@ def _started(home: Path, conf: Mapping[str, str], lease: Lease) -> SparkSession:
             users = jvm.org.apache.hadoop.security.UserGroupInformation
             users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
         remember(lease.gateway)
+    begin_anew(home)
     is_tied, former = is_at_home(conf, defaults(home)), None
     if is_tied:
         check_place(home)
