@@ -186,6 +186,23 @@ def test_the_jvm_of_a_command_that_ends_without_returning_it_is_killed(
     keeper.wait_until_ended()
 
 
+def test_a_jvm_that_was_granted_to_a_command_that_is_interrupted_is_killed(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later command of the same process, as in a notebook, would wait for it."""
+    keeper.first.say(returned=60)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jvm, "connect_to_jvm", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        take(keeper.home, {}, {}, SAME, keeper.home.with_name("register"))
+
+    keeper.wait_until_ended()
+
+
 def test_the_jvm_ends_with_its_keeper_and_the_folder_is_locked_until_then(keeper: Keeper) -> None:
     os.kill(parent_of(keeper.jvm), signal.SIGKILL)
 
