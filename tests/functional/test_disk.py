@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ KEYED: dict[str, Any] = {"unique_key": "id", "target_file_size": "4kb"}
 
 
 class Disk:
-    """A small file system of its own that holds the landing zone."""
+    """A small file system of its own."""
 
     def __init__(self, folder: Path) -> None:
         self._filler = folder / "_filler"
@@ -43,19 +43,28 @@ def _call(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-@pytest.fixture
-def disk(project: Project) -> Iterator[Disk]:
+@contextmanager
+def mounted(folder: Path, size: str) -> Iterator[Disk]:
+    """Mount a disk of a size at a folder."""
     if os.geteuid() != 0:
         pytest.skip("mounting a file system of a given size takes root")
-    folder = project.landing_zone
     folder.mkdir(parents=True)
     try:
-        _call("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder))
+        _call("mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder))
     except subprocess.CalledProcessError as error:
         pytest.skip(f"this machine does not let root mount: {error.stderr.decode()}")
-    yield Disk(folder)
-    # lazily: Spark keeps a file open that it could not write
-    _call("umount", "--lazy", str(folder))
+    try:
+        yield Disk(folder)
+    finally:
+        # lazily: Spark keeps a file open that it could not write
+        _call("umount", "--lazy", str(folder))
+
+
+@pytest.fixture
+def disk(project: Project) -> Iterator[Disk]:
+    """The disk of the landing zone."""
+    with mounted(project.landing_zone, "8m") as disk:
+        yield disk
 
 
 def model(project: Project, n: int, name: str = "v") -> None:

@@ -373,6 +373,8 @@ class OpenMirroringAdapter(SparkAdapter):
         With the first one of a command, the nodes are selected, and Spark has no statement yet.
         """
         self._command.check_selected()
+        if query_header_context is None:
+            process_spark.wait_for_start(self.connections)
         with super().connection_named(name, query_header_context, *args, **named):
             if query_header_context is None:
                 yield

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -84,10 +85,9 @@ def test_a_copied_project_works_on_its_own_files(project: Project, tmp_path: Pat
 
 @pytest.mark.parametrize("lost", ["metastore_db", "warehouse"])
 def test_without_metastore_or_warehouse_nothing_is_published_or_removed(
-    project: Project, tmp_path: Path, lost: str
+    project: Project, lost: str
 ) -> None:
-    spark, backup = project.path / ".spark", tmp_path / "backup"
-    shutil.copytree(spark, backup)
+    spark = project.path / ".spark"
     shutil.rmtree(spark / lost)
     before = project.state()[0] if lost == "metastore_db" else project.files()
 
@@ -96,19 +96,78 @@ def test_without_metastore_or_warehouse_nothing_is_published_or_removed(
     assert before == (project.state()[0] if lost == "metastore_db" else project.files())
     assert not (spark / lost).exists()
 
-    # a way out: what was lost is put back
-    shutil.copytree(backup / lost, spark / lost)
-    assert "unchanged" in dbt(project.path)
-    project.assert_mirrored()
 
-    # the other one: what is left is moved away, and the node is computed anew
-    shutil.rmtree(spark / lost)
-    (spark / {"warehouse": "metastore_db"}.get(lost, "warehouse")).rename(tmp_path / "left")
-    rows(project, 6, 9)
-    assert "no published snapshot" in dbt(project.path, succeeds=False)
-    dbt(project.path, "run", "--full-refresh")
-    project.assert_mirrored()
-    assert len(project.relation()) == 3
+@pytest.fixture(params=["a Spark is ready", "none is ready"])
+def moving(request: pytest.FixtureRequest, project: Project) -> Iterator[Project]:
+    """A project in whose folder of Spark something is moved, while a Spark is ready or not."""
+    project.target["spark_idle_timeout"] = "5m" if request.param == "a Spark is ready" else 0
+    project.write_profile()
+    dbt(project.path)
+    yield project
+    for record in project.path.parents[1].rglob("keeper.json"):
+        record.unlink()  # ends the Spark
+
+
+def test_each_way_out_of_a_metastore_and_a_warehouse_that_do_not_belong_together_works(
+    moving: Project, tmp_path: Path
+) -> None:
+    spark, backup, older = moving.path / ".spark", tmp_path / "backup", tmp_path / "older"
+    shutil.copytree(spark, older)
+    assert "unchanged" in dbt(moving.path)
+    shutil.copytree(spark, backup)
+
+    for lost in ("metastore_db", "warehouse"):
+        shutil.rmtree(spark / lost)
+        assert f"{lost} is gone, but" in dbt(moving.path, succeeds=False)
+        restore(spark, backup)
+        assert "unchanged" in dbt(moving.path)
+
+    restore(spark, older, "metastore_db")
+    assert "were not used together last" in dbt(moving.path, succeeds=False)
+    restore(spark, backup)
+    assert "unchanged" in dbt(moving.path)
+
+    records = [spark / name / "openmirroring.json" for name in ("metastore_db", "warehouse")]
+    records[0].write_text("{")
+    assert f"{records[0]} is damaged" in dbt(moving.path, succeeds=False)
+    for record in records:
+        record.unlink()
+    assert "unchanged" in dbt(moving.path)
+
+    # without a backup, what is left is moved away: Spark begins without tables
+    for name in ("metastore_db", "warehouse"):
+        (spark / name).rename(tmp_path / name)
+    rows(moving, 6, 9)
+    assert "no published snapshot" in dbt(moving.path, succeeds=False)
+    dbt(moving.path, "run", "--full-refresh")
+    moving.assert_mirrored()
+    assert len(moving.relation()) == 3
+
+
+def restore(spark: Path, backup: Path, *names: str) -> None:
+    for name in names or ("metastore_db", "warehouse"):
+        shutil.rmtree(spark / name, ignore_errors=True)
+        shutil.copytree(backup / name, spark / name)
+
+
+def test_each_way_out_of_a_copy_of_a_project_with_iceberg_tables_works(
+    moving: Project, tmp_path: Path
+) -> None:
+    """Spark's metastore has the place of such a table's own file in a property."""
+    iceberg = {"metadata_location": "file:/orders/metadata/1.json"}
+    moving.model("select 1 as id", "iceberg", mirror=False, tblproperties=iceberg)
+    dbt(moving.path)
+    copy = copied(moving, tmp_path / "copy")
+    assert f"has Iceberg tables, e.g. {moving.schema}.iceberg" in dbt(copy.path, succeeds=False)
+
+    shutil.rmtree(moving.path)
+    copy.path.rename(moving.path)
+    assert "unchanged" in dbt(moving.path)
+
+    copy = copied(moving, tmp_path / "copy")
+    shutil.rmtree(copy.path / ".spark")
+    dbt(copy.path, "run", "--full-refresh")
+    copy.assert_mirrored()
 
 
 def rebuild(project: Project) -> list[str]:

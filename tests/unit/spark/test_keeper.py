@@ -186,6 +186,23 @@ def test_the_jvm_of_a_command_that_ends_without_returning_it_is_killed(
     keeper.wait_until_ended()
 
 
+def test_a_jvm_that_was_granted_to_a_command_that_is_interrupted_is_killed(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later command of the same process, as in a notebook, would wait for it."""
+    keeper.first.say(returned=60)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jvm, "connect_to_jvm", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        take(keeper.home, {}, {}, SAME, keeper.home.with_name("register"))
+
+    keeper.wait_until_ended()
+
+
 def test_the_jvm_ends_with_its_keeper_and_the_folder_is_locked_until_then(keeper: Keeper) -> None:
     os.kill(parent_of(keeper.jvm), signal.SIGKILL)
 
@@ -214,6 +231,36 @@ def test_a_jvm_that_has_inherited_something_else_is_ended_and_the_names_are_told
     assert answer == {"differs": ["variable A", "variable B"]}
     assert client.answer() is None, "it ends when the JVM has ended"
     keeper.wait_until_ended()
+
+
+@pytest.mark.parametrize("change", ["moved away", "made anew", "from a backup"])
+def test_a_jvm_is_lent_only_with_the_metastore_that_it_had(keeper: Keeper, change: str) -> None:
+    """Hive in it would take the tables of the metastore for made."""
+    metastore = keeper.home / "metastore_db"
+    make_metastore(metastore)
+    keeper.first.say(returned=60)
+    backup = shutil.copytree(metastore, keeper.home / "backup")
+    client, answer = keeper.ask()
+    assert "granted" in answer
+    make_metastore(metastore)  # Spark ties it to its warehouse in each start
+    client.say(returned=60)
+
+    metastore.rename(keeper.home / "old")
+    if change == "made anew":
+        make_metastore(metastore)
+    if change == "from a backup":
+        backup.rename(metastore)
+    client, answer = keeper.ask()
+
+    assert answer == {"differs": ["metastore"]}
+    keeper.wait_until_ended()
+
+
+def make_metastore(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "service.properties").touch()
+    (folder / "openmirroring.json.new").write_text("{}")
+    (folder / "openmirroring.json.new").replace(folder / "openmirroring.json")
 
 
 @pytest.mark.parametrize(

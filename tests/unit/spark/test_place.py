@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -12,6 +13,7 @@ import pytest
 from dbt.adapters.openmirroring.spark.embedded import place
 from dbt.adapters.openmirroring.spark.embedded.place import (
     SparkPlaceError,
+    begin_anew,
     check_place,
     is_at_home,
     tie,
@@ -22,14 +24,23 @@ from dbt.adapters.openmirroring.spark.embedded.place import (
 def home(tmp_path: Path) -> Path:
     """The folder of a Spark that has been used."""
     folder = tmp_path / ".spark"
-    (folder / "metastore_db" / "seg0").mkdir(parents=True)
+    make(folder / "metastore_db", {"seg0/c10.dat": "rows", "service.properties": "made"})
     use(folder)
     (folder / "warehouse" / "sales.db" / "orders").mkdir(parents=True)
     return folder
 
 
+def make(metastore: Path, files: Mapping[str, str]) -> None:
+    """Make a metastore as Derby does it, as far as these files."""
+    metastore.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (metastore / name).parent.mkdir(exist_ok=True)
+        (metastore / name).write_text(content)
+
+
 def use(home: Path) -> None:
     """Check and tie the place, as each start of Spark does."""
+    begin_anew(home)
     check_place(home)
     tie(home)
 
@@ -73,6 +84,65 @@ def test_without_metastore_and_tables_spark_begins_anew(home: Path) -> None:
     shutil.rmtree(home / "warehouse" / "sales.db")
 
     check_place(home)
+
+
+# what Derby has made in a metastore, in this order, when the first start of Spark is killed
+HALF_MADE: dict[str, dict[str, str]] = {
+    "its folder": {},
+    "its lock": {"db.lck": "", "dbex.lck": ""},
+    "its log": {"db.lck": "", "log/log.ctrl": "", "log/log1.dat": "begun"},
+    "some of its own tables": {"log/log1.dat": "begun", "seg0/c10.dat": "rows"},
+    "all of its own tables": {"seg0/c10.dat": "rows", "README_DO_NOT_TOUCH_FILES.txt": ""},
+    "an empty list of properties": {"seg0/c10.dat": "rows", "service.properties": ""},
+}
+
+
+@pytest.mark.parametrize("made", HALF_MADE)
+def test_a_first_start_that_was_killed_while_derby_made_the_metastore_is_begun_anew(
+    tmp_path: Path, made: str
+) -> None:
+    make(tmp_path / "metastore_db", HALF_MADE[made])
+
+    use(tmp_path)
+
+    assert not (tmp_path / "metastore_db").exists()
+
+
+def test_a_metastore_that_derby_has_made_is_kept_for_hive_to_complete(tmp_path: Path) -> None:
+    make(tmp_path / "metastore_db", {"seg0/c10.dat": "rows", "service.properties": "made"})
+
+    use(tmp_path)
+
+    assert (tmp_path / "metastore_db" / "seg0" / "c10.dat").exists()
+
+
+@pytest.mark.parametrize("left", ["the record", "the warehouse"])
+@pytest.mark.parametrize("made", HALF_MADE)
+def test_a_metastore_that_has_lost_files_is_kept_if_a_record_or_the_warehouse_tells_of_tables(
+    home: Path, made: str, left: str
+) -> None:
+    shutil.rmtree(home / "metastore_db")
+    make(home / "metastore_db", HALF_MADE[made])
+    if left == "the record":
+        make(home / "metastore_db", {"openmirroring.json": "{}"})
+        shutil.rmtree(home / "warehouse")
+    before = sorted(home.rglob("*"))
+
+    begin_anew(home)
+
+    assert sorted(home.rglob("*")) == before
+
+
+def test_a_start_that_begins_anew_beside_a_warehouse_without_tables_may_be_killed(
+    home: Path,
+) -> None:
+    shutil.rmtree(home / "metastore_db")
+    shutil.rmtree(home / "warehouse" / "sales.db")
+    begin_anew(home)
+    make(home / "metastore_db", {"service.properties": "made"})
+
+    use(home)
+    use(home)
 
 
 @pytest.mark.parametrize("restored", ["metastore_db", "warehouse"])

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded
-from dbt.adapters.openmirroring.spark.embedded.jvm import SparkInUseError
+from dbt.adapters.openmirroring.spark.embedded.jvm import Lease, SparkInUseError
 from dbt.adapters.openmirroring.spark.embedded.start import ProcessSpark, SparkSetup
 
 SHOP, OTHER = SparkSetup(Path("shop"), {}), SparkSetup(Path("other"), {})
@@ -139,3 +143,79 @@ def test_a_command_that_fails_at_once_does_not_wait_for_spark_which_is_given_bac
     starts.may_end.set()
 
     wait_until(lambda: starts.started and starts.started[0].is_given_back)
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[str], None]]:
+    """Return a function that presses Ctrl-C once the main thread waits in a function."""
+    # a shell lets what it runs in the background ignore it
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    main, threads = threading.main_thread().ident, list[threading.Thread]()
+
+    def waits_in(function: str) -> bool:
+        frame = sys._current_frames()[main or 0]
+        return frame.f_code.co_name == function
+
+    def press(function: str) -> None:
+        wait_until(lambda: waits_in(function))
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def later(function: str) -> None:
+        threads.append(threading.Thread(target=press, args=[function]))
+        threads[-1].start()
+
+    yield later
+    for thread in threads:
+        thread.join()
+    signal.signal(signal.SIGINT, former)
+
+
+@pytest.mark.parametrize("wait", ["wait_for_start", "session"])
+def test_ctrl_c_ends_a_command_that_waits_for_spark_at_once_and_the_next_one_has_it(
+    starts: Starts, wait: str, ctrl_c: Callable[[str], None]
+) -> None:
+    spark, command = ProcessSpark(), Command()
+    starts.may_end.clear()
+    spark.start_early(command, SHOP)
+    wait_until(lambda: starts.calls)
+    ctrl_c(wait)
+
+    with pytest.raises(FailedToConnectError, match="was interrupted while it started"):
+        spark.session(command, SHOP) if wait == "session" else spark.wait_for_start(command)
+
+    spark.release(command)
+    starts.may_end.set()
+    assert spark.session(Command(), SHOP)
+
+
+def test_a_command_waits_only_for_the_spark_that_it_has_begun_to_start(starts: Starts) -> None:
+    spark, command = ProcessSpark(), Command()
+    starts.may_end.clear()
+    spark.start_early(command, SHOP)
+    wait_until(lambda: starts.calls)
+
+    spark.wait_for_start(Command())
+
+    starts.may_end.set()
+    spark.wait_for_start(command)
+    assert starts.started
+
+
+def test_a_start_that_is_interrupted_ends_its_jvm_for_which_a_later_one_would_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, keeper = socket.socketpair()
+    monkeypatch.setattr(embedded, "find_java_home", lambda _: tmp_path)
+    monkeypatch.setattr(embedded, "take", lambda *_: Lease(ours))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(embedded, "_started", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        embedded.start(SparkSetup(tmp_path, {}))
+
+    assert keeper.recv(1) == b"", "a keeper kills the JVM when the connection ends"
+    keeper.close()

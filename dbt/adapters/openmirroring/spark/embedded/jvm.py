@@ -234,6 +234,9 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
             return list(differing)
     except (ConnectionError, Py4JError) as error:
         logger.debug(f"The Spark that was ready has ended: {error}")
+    except BaseException:  # Ctrl-C
+        lease.close()
+        raise
     lease.close()
     return []
 

@@ -28,6 +28,9 @@ from typing import Any
 # the file with the port and the secret of the keeper, in the folder of Spark's files
 RECORD = "keeper.json"
 
+# files of the metastore, in the same folder, which are others if another one takes its place
+_METASTORE = ("metastore_db/service.properties", "metastore_db/openmirroring.json")
+
 # A JVM is ended after so many commands, and after so many seconds if it does not end by itself.
 # Java may write its archive of classes at its end.
 _MOST_COMMANDS = 100
@@ -152,8 +155,8 @@ class Keeper:
             raise ConnectionError
         elif self._holder:
             client.send(busy=self._holder.pid)
-        elif message["inherited"] != self._inherited:
-            mine, other = self._inherited, message["inherited"]
+        elif (other := self._seen(message["inherited"])) != self._inherited:
+            mine = self._inherited
             names = [name for name in {**mine, **other} if mine.get(name) != other.get(name)]
             client.send(differs=names)
             self._ends_at = 0.0
@@ -172,9 +175,22 @@ class Keeper:
         self._ends_at = time.monotonic() + seconds if is_kept else 0.0
         self._holder = None
         if is_kept:
+            self._inherited = self._seen(self._inherited)
             self._name_in_register()
             fcntl.flock(self._lock, fcntl.LOCK_UN)
         client.send(kept=is_kept)
+
+    def _seen(self, inherited: dict[str, str]) -> dict[str, str]:
+        """Return what a JVM inherits, with the metastore that is there now.
+
+        Hive remembers in a JVM that it has made its tables, so another metastore would lack them.
+        """
+        found = []
+        for name in _METASTORE:
+            with suppress(OSError):
+                state = (self._home / name).stat()
+                found.append((state.st_ino, state.st_mtime_ns))
+        return {**inherited, "metastore": str(found)}
 
     def _write_record(self) -> None:
         new = self._home / f"{RECORD}.{os.getpid()}"

@@ -12,6 +12,7 @@ together share one.
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -26,6 +27,9 @@ METASTORE = "metastore_db"
 WAREHOUSE = "warehouse"
 
 _RECORD = "openmirroring.json"
+
+# Derby writes it last when it makes a database, and opens none without it
+_MADE = "service.properties"
 
 # the login that Hive gives Derby if nobody has set another
 _LOGIN = ("APP", "mine")
@@ -44,6 +48,23 @@ def is_at_home(settings: Mapping[str, str], defaults: Mapping[str, str]) -> bool
     return all(settings[name] == defaults[name] for name in names)
 
 
+def begin_anew(home: Path) -> None:
+    """Remove what is left of a first start that was killed while Derby made the metastore.
+
+    Derby can neither open it nor make another one in its folder. It has no table yet. A metastore
+    that Derby has made, Hive completes.
+    """
+    metastore, warehouse = home / METASTORE, home / WAREHOUSE
+    if _has_tables(warehouse):
+        return  # then somebody has to say what becomes of them
+    made = metastore / _MADE
+    is_made = (metastore / _RECORD).exists() or (made.exists() and made.stat().st_size)
+    if metastore.is_dir() and not is_made:
+        shutil.rmtree(metastore)
+    if not metastore.exists():
+        (warehouse / _RECORD).unlink(missing_ok=True)  # it is tied to one that is gone
+
+
 def check_place(home: Path) -> None:
     """Check, before Spark starts, that metastore and warehouse were used together last.
 
@@ -53,7 +74,7 @@ def check_place(home: Path) -> None:
     metastore, warehouse = home / METASTORE, home / WAREHOUSE
     finding, code = "", "OM408"
     if not metastore.exists():
-        if warehouse.is_dir() and any(path.is_dir() for path in warehouse.iterdir()):
+        if _has_tables(warehouse):
             finding = f"{metastore} is gone, but {warehouse} has tables"
     else:
         (used_in, ties), (_, others) = _read(metastore), _read(warehouse)
@@ -73,6 +94,10 @@ def check_place(home: Path) -> None:
             "table that was published is refused until `dbt run --full-refresh` computes it anew.",
             code=code,
         )
+
+
+def _has_tables(warehouse: Path) -> bool:
+    return warehouse.is_dir() and any(path.is_dir() for path in warehouse.iterdir())
 
 
 def relocate(home: Path, jvm: Any) -> Path | None:
@@ -107,6 +132,8 @@ def relocate(home: Path, jvm: Any) -> Path | None:
 
 
 def _relocated(home: Path, connection: Any) -> Path | None:
+    if not connection.getMetaData().getTables(None, None, "DBS", None).next():
+        return None  # the first start was killed before Hive has made its tables
     rows = connection.createStatement().executeQuery(
         "select DB_LOCATION_URI from DBS where NAME = 'default'"
     )

@@ -11,8 +11,8 @@ import re
 import shlex
 import sys
 import threading
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -41,6 +41,7 @@ from dbt.adapters.openmirroring.spark.embedded.jvm import (
 from dbt.adapters.openmirroring.spark.embedded.keeper import RECORD
 from dbt.adapters.openmirroring.spark.embedded.place import (
     SparkPlaceError,
+    begin_anew,
     check_place,
     is_at_home,
     relocate,
@@ -204,6 +205,11 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
             "`server_side_parameters` in the profile.",
             code="OM604",
         ) from None
+    except BaseException:  # Ctrl-C
+        _forget()
+        if lease:
+            lease.close()  # which ends the JVM, also for a later command of this process
+        raise
 
 
 def _started(home: Path, conf: Mapping[str, str], lease: Lease) -> SparkSession:
@@ -217,6 +223,7 @@ def _started(home: Path, conf: Mapping[str, str], lease: Lease) -> SparkSession:
             users = jvm.org.apache.hadoop.security.UserGroupInformation
             users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
         remember(lease.gateway)
+    begin_anew(home)
     is_tied, former = is_at_home(conf, defaults(home)), None
     if is_tied:
         check_place(home)
@@ -272,16 +279,30 @@ class ProcessSpark:
         # a daemon, because dbt may end before Spark has started and must not wait for it
         threading.Thread(target=in_background, name="embedded Spark", daemon=True).start()
 
+    def wait_for_start(self, command: object) -> None:
+        """Wait for the start that a command has begun in the background.
+
+        dbt asks for the first session in other threads than the one that Ctrl-C interrupts, and
+        would wait for them, and so for Spark, before it ends. `session` raises other errors of the
+        start.
+
+        Raises:
+            FailedToConnectError: if the user interrupts the start
+        """
+        if command in self._commands:
+            with _interruptible(), self._lock:
+                pass
+
     def session(self, command: object, setup: SparkSetup) -> SparkSession:
         """Return the session of a Spark, which a command uses until it calls `release`.
 
         Other commands that run share it.
 
         Raises:
-            FailedToConnectError: if Spark does not start, or if another command uses a Spark of
-                another project or with other settings
+            FailedToConnectError: if Spark does not start, if the user interrupts the start, or if
+                another command uses a Spark of another project or with other settings
         """
-        with self._lock:
+        with _interruptible(), self._lock:
             failed = self._failed_early.pop(command, None)
             if failed:
                 raise failed
@@ -366,6 +387,18 @@ def prepare_spark(setup: SparkSetup) -> str:
     spark.give_back()
     spark.lease.wait_for_end()
     return f"The embedded Spark has started and ended with the Java in {spark.java_home}"
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end the start of Spark with an error. dbt would print a stack trace."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise FailedToConnectError(
+            "Spark was interrupted while it started. Nothing was changed. The next command starts "
+            "it again."
+        ) from None
 
 
 def _options(java_options: Sequence[str]) -> str:
