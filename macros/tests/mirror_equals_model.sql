@@ -33,7 +33,9 @@
       {{ adapter.quote(column.name) }} {{ column.type }} {{- ',' if not loop.last }}
     {%- endfor %}
     ) using parquet options (
-      path '{{ mirror_literal(mirror_no_pattern(replica.folder) ~ '/{' ~ replica.files | join(',') ~ '}') }}'
+      path '{{ mirror_literal(mirror_no_pattern(replica.folder) ~ '/{' ~ replica.files | join(',') ~ '}') }}',
+      {#- Spark did not write these files, so its settings would decide about the calendar of their dates #}
+      datetimeRebaseMode 'CORRECTED', int96RebaseMode 'CORRECTED'
     )
   {%- else %} as select
     {%- for column in replica.columns %}

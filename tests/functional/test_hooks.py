@@ -281,6 +281,7 @@ def test_a_model_may_read_its_own_table_in_a_macro(project: Project) -> None:
 
 # Settings of a session that decide what is read and written, each the opposite of what is needed.
 SETTINGS = {
+    "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
     "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
     "spark.sql.parquet.outputTimestampType": "INT96",

@@ -99,7 +99,10 @@ KINDS: dict[str, dict[str, Any]] = {
 def test_every_value_at_every_place_is_told_apart_and_restored(
     project: Project, kind: str
 ) -> None:
+    # dates of the mirrored table are of today's calendar, whatever others read from files
+    old = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
     project.target |= {"replicate": True, "restore_snapshots": True}
+    project.target["server_side_parameters"] = old
     project.write_project()
     types = {
         place: types_at(place, project.file_format, in_text=kind == "text") for place in PLACES
