@@ -40,8 +40,9 @@ logger = AdapterLogger("OpenMirroring")
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
 
-# seconds in which a keeper answers
+# seconds in which a keeper answers, and in which it proves that it is one
 _LONGEST_ANSWER = 150.0
+_LONGEST_GREETING = 10.0
 
 # characters with a special meaning in a properties file, and those that are not ASCII
 _SPECIAL = re.compile(r"[^\w.$/@*+,;()\[\]{}<>|&%'\"-]", re.ASCII)
@@ -94,11 +95,10 @@ class Lease:
         differing: the names of what has ended another JVM that was ready
     """
 
-    def __init__(self, connection: socket.socket, secret: str = "") -> None:
+    def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(_LONGEST_ANSWER)
         _connections.add(connection)
         self._connection = connection
-        self._secret = secret
         self.jvm = 0
         self.since: float | None = None
         self.gateway: Any = None
@@ -110,14 +110,14 @@ class Lease:
 
     def ask(self, inherited: Mapping[str, str]) -> dict[str, Any]:
         """Ask for the JVM, and return the answer of the keeper."""
-        self.send(secret=self._secret, pid=os.getpid(), inherited=dict(inherited))
+        self.send(pid=os.getpid(), inherited=dict(inherited))
         return self.answer()
 
     def answer(self) -> dict[str, Any]:
         """Wait for the next message.
 
         Raises:
-            ConnectionError: if the keeper has ended, or if another program has its port now
+            ConnectionError: if the keeper has ended
         """
         try:
             with self._connection.makefile("rb") as stream:
@@ -242,13 +242,22 @@ def _connected(home: Path) -> Lease | None:
     """Connect to the keeper of a folder. Return None if there is none, or that of another one."""
     try:
         record = json.loads((home / keeper.RECORD).read_text(encoding="utf-8"))
-        port, secret, folder = int(record["port"]), str(record["secret"]), record["folder"]
+        secret = f"{record['secret']}\n".encode()
+        proof = json.dumps({"proof": record["proof"]}).encode() + b"\n"
         found = home.stat()
-        if folder != [found.st_dev, found.st_ino]:
+        if record["folder"] != [found.st_dev, found.st_ino]:
             return None  # the record was copied
-        return Lease(socket.create_connection(("127.0.0.1", port), _LONGEST_ANSWER), secret)
+        address = ("127.0.0.1", int(record["port"]))
+        connection = socket.create_connection(address, _LONGEST_GREETING)
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
+    # another user's program may have the port of a keeper that was killed
+    with suppress(OSError), connection.makefile("rb") as stream:
+        connection.sendall(secret)
+        if stream.readline(len(proof)) == proof:
+            return Lease(connection)
+    connection.close()
+    return None
 
 
 def _started(
