@@ -416,6 +416,6 @@ def test_a_spark_that_has_inherited_an_older_build_of_java_code_is_ended(project
         assert dict(row)["name"] == f"str {text} {text} {text}"
     first = jvm(project)
 
-    dbt(project, "run")
+    dbt(project, "debug")
 
-    assert jvm(project) == first
+    assert jvm(project) == first, "the same build is not another one"

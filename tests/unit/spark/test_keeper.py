@@ -418,6 +418,26 @@ def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
     assert b"".join(received) == b"s\n"
 
 
+@pytest.mark.parametrize("is_listening", [True, False])
+def test_a_jvm_that_does_not_answer_a_command_is_ended_and_another_one_started(
+    tmp_path: Path, is_listening: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If others had taken all its descriptors once, Py4J accepts nobody any more."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setitem(GATEWAY, "port", server.getsockname()[1])
+        if not is_listening:
+            server.close()
+        keeper = Keeper(tmp_path / "home")
+        keeper.first.say(returned=60)
+        monkeypatch.setattr(jvm, "_LONGEST_GREETING", 1)
+        started = SimpleNamespace()
+        monkeypatch.setattr(jvm, "_started", lambda *_: started)
+
+        assert take(keeper.home, {}, {}, SAME, tmp_path / "register") is started  # type: ignore[comparison-overlap]
+
+    keeper.wait_until_ended()
+
+
 # a command whose code has forked a process, and which then ends without returning its lease
 FORKING = """
 import os, socket, sys, time

@@ -25,7 +25,13 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
 from py4j.java_gateway import JavaGateway, JavaObject
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import (
+    AUTH_COMMAND_NAME,
+    END_COMMAND_PART,
+    OUTPUT_VOID_COMMAND,
+    Py4JError,
+    Py4JJavaError,
+)
 from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
@@ -40,7 +46,7 @@ logger = AdapterLogger("OpenMirroring")
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
 
-# seconds in which a keeper answers, and in which it proves that it is one
+# seconds in which a keeper answers, and in which it or a JVM answers a greeting
 _LONGEST_ANSWER = 150.0
 _LONGEST_GREETING = 10.0
 
@@ -225,6 +231,9 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
     try:
         answer = lease.ask(inherited)
         if granted := answer.get("granted"):
+            # PySpark would wait for ever, for example because others took all descriptors once
+            greeting = f"{AUTH_COMMAND_NAME}\n{granted['secret']}\n{END_COMMAND_PART}"
+            _greeted(granted["port"], greeting, OUTPUT_VOID_COMMAND).close()
             lease.jvm, lease.since = granted["jvm"], granted["since"]
             lease.gateway = connect_to_jvm(granted["port"], granted["secret"])
             return lease
@@ -232,7 +241,7 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
             logger.debug(f"The Spark that is ready differs in: {', '.join(differing)}")
             lease.wait_for_end()
             return list(differing)
-    except (ConnectionError, Py4JError) as error:
+    except (OSError, Py4JError) as error:
         logger.debug(f"The Spark that was ready has ended: {error}")
     lease.close()
     return []
@@ -242,22 +251,30 @@ def _connected(home: Path) -> Lease | None:
     """Connect to the keeper of a folder. Return None if there is none, or that of another one."""
     try:
         record = json.loads((home / keeper.RECORD).read_text(encoding="utf-8"))
-        secret = f"{record['secret']}\n".encode()
-        proof = json.dumps({"proof": record["proof"]}).encode() + b"\n"
         found = home.stat()
         if record["folder"] != [found.st_dev, found.st_ino]:
             return None  # the record was copied
-        address = ("127.0.0.1", int(record["port"]))
-        connection = socket.create_connection(address, _LONGEST_GREETING)
+        # another user's program may have the port of a keeper that was killed
+        proof = json.dumps({"proof": record["proof"]})
+        return Lease(_greeted(int(record["port"]), f"{record['secret']}\n", f"{proof}\n"))
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
-    # another user's program may have the port of a keeper that was killed
+
+
+def _greeted(port: int, greeting: str, expected: str) -> socket.socket:
+    """Connect to a port of this machine.
+
+    Raises:
+        OSError: if nobody listens
+        ConnectionError: if who listens does not give the expected answer to a greeting
+    """
+    connection = socket.create_connection(("127.0.0.1", port), _LONGEST_GREETING)
     with suppress(OSError), connection.makefile("rb") as stream:
-        connection.sendall(secret)
-        if stream.readline(len(proof)) == proof:
-            return Lease(connection)
+        connection.sendall(greeting.encode())
+        if stream.readline(len(expected)) == expected.encode():
+            return connection
     connection.close()
-    return None
+    raise ConnectionError(f"port {port} does not answer")
 
 
 def _started(

@@ -141,12 +141,13 @@ class Keeper:
             assert self._holder
             self._holder.send(jvm=self._jvm.pid)
             while self._jvm.poll() is None and not self._must_end():
-                self._turn_strangers_away()
+                now = time.monotonic()  # who has sent the secret by now is heard first
                 for key, _ in self._selector.select(_PAUSE):
                     if key.data:
                         self._handle(key.data)
                     else:
                         self._accept()
+                self._turn_strangers_away(now)
         finally:
             self._end()
 
@@ -167,10 +168,10 @@ class Keeper:
         self._strangers[client] = time.monotonic() + _LONGEST_GREETING
         self._selector.register(connection, selectors.EVENT_READ, client)
 
-    def _turn_strangers_away(self) -> None:
-        """Disconnect those that have not greeted in time, and the oldest of too many."""
+    def _turn_strangers_away(self, now: float) -> None:
+        """Disconnect those that had not greeted in time, and the oldest of too many."""
         for client, deadline in list(self._strangers.items()):
-            if time.monotonic() > deadline or len(self._strangers) > _MOST_STRANGERS:
+            if now > deadline or len(self._strangers) > _MOST_STRANGERS:
                 self._disconnect(client)
 
     def _handle(self, client: _Client) -> None:

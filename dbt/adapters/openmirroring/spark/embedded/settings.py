@@ -305,7 +305,7 @@ def inherited(
     """Return what the JVM inherits, each as a digest under its name for users."""
     spark_home = Path(_find_spark_home())
     java = (java_home / "release").resolve().parent  # if this is a wrapper
-    of_java = [java / "release", java / "lib" / "modules"]
+    of_java: list[str | Path] = [java / "release", java / "lib" / "modules"]
     of_java += [*_below(java / "conf"), *_below(java / "lib" / "security")]
     sources = {path for folder in sys.path for path in Path(folder).glob("pyspark_*")}
     found: dict[str, object] = {
