@@ -404,8 +404,9 @@ def _files_of(name: str, value: str) -> Iterator[str]:
     if _CLASS_PATHS.fullmatch(name):
         for part in _parts(value):
             path = os.path.realpath(part)
-            if re.search(r"[*?]", part):
-                yield from map(str, Path("/").glob(path.lstrip("/")))
+            if re.search(r"[*?]", part):  # Spark and Java know no other signs
+                pattern = re.sub(r"\*+", "*", path).replace("[", "[[]")
+                yield from map(str, Path("/").glob(pattern.lstrip("/")))
             else:
                 yield from [path, *_below(path)]
     elif _READ_ONCE.search(value):
