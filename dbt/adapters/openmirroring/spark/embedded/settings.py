@@ -86,8 +86,8 @@ _PASSING = re.compile(
     r"|SYSTEM_.*|AGENT_.*|PYTEST_.*",
 )
 
-# Settings and variables of whose files the JVM reads each only once: lists of jars (in
-# `SparkSubmit`), and what becomes its class path (in `AbstractCommandBuilder`), with folders.
+# Settings and variables with files and folders that the JVM reads only once: lists of jars (in
+# Spark's `SparkSubmit`), and what becomes its class path (in `AbstractCommandBuilder`).
 # https://spark.apache.org/docs/latest/configuration.html
 _CLASS_PATHS = re.compile(
     r"spark\.jars|spark\.(?:driver|executor)\.(?:extra|defaultExtra)(?:Class|Library)Path"
@@ -95,7 +95,7 @@ _CLASS_PATHS = re.compile(
     r"|SPARK_CLASSPATH|SPARK_DIST_CLASSPATH|(?:SPARK|HADOOP|YARN|HIVE)_CONF_DIR"
 )
 
-# the same as options of `spark-submit`, which users set in `PYSPARK_SUBMIT_ARGS`
+# options of `spark-submit` in `PYSPARK_SUBMIT_ARGS` that stand for settings
 _OPTIONS = {
     "--jars": "spark.jars",
     "--packages": "spark.jars.packages",
@@ -104,8 +104,8 @@ _OPTIONS = {
     "--driver-java-options": "spark.driver.extraJavaOptions",
 }
 
-# Files that any other setting or variable names count too if they are of these kinds; not logs and
-# databases, which change all the time.
+# Files of these kinds count whatever setting or variable names them; others, such as logs and
+# databases, change all the time.
 _READ_ONCE = re.compile(
     r"(?:\.(?:jar|zip|egg|whl|py|tgz|gz|xml|properties|conf|ya?ml|policy)"
     r"|\.(?:keytab|jks|jceks|p12|pfx|pem|cer|crt)|cacerts|trust_?store|key_?store)"
@@ -113,9 +113,10 @@ _READ_ONCE = re.compile(
     re.IGNORECASE,
 )
 
-# jars that can be others in the next moment without a file of this machine that tells it
-_ELSEWHERE = re.compile(r"(?!file:|local:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_NEWEST = re.compile(r"latest\.|\+$")
+# jars of which no file of this machine tells that Spark would get others now: those of a URL, and
+# the newest version of a package
+_ELSEWHERE = re.compile(r"\s*(?!file:|local:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_NEWEST = re.compile(r"latest\.|\+\s*$")
 
 
 def find_java_home(wrapper_folder: Path) -> Path:
@@ -345,7 +346,7 @@ def inherited(
 def can_stay_ready(settings: Mapping[str, str]) -> bool:
     """Check whether the next command can know that a JVM still has the jars that it would get."""
     for name, value in _given(settings):
-        if name == "spark.jars" and any(_ELSEWHERE.match(uri.strip()) for uri in value.split(",")):
+        if name == "spark.jars" and any(map(_ELSEWHERE.match, value.split(","))):
             return False
         if name == "spark.jars.packages" and any(map(_NEWEST.search, value.split(","))):
             return False
