@@ -231,9 +231,6 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
     try:
         answer = lease.ask(inherited)
         if granted := answer.get("granted"):
-            # PySpark would wait for ever, for example because others took all descriptors once
-            greeting = f"{AUTH_COMMAND_NAME}\n{granted['secret']}\n{END_COMMAND_PART}"
-            _greeted(granted["port"], greeting, OUTPUT_VOID_COMMAND).close()
             lease.jvm, lease.since = granted["jvm"], granted["since"]
             lease.gateway = connect_to_jvm(granted["port"], granted["secret"])
             return lease
@@ -269,9 +266,10 @@ def _greeted(port: int, greeting: str, expected: str) -> socket.socket:
         ConnectionError: if who listens does not give the expected answer to a greeting
     """
     connection = socket.create_connection(("127.0.0.1", port), _LONGEST_GREETING)
-    with suppress(OSError), connection.makefile("rb") as stream:
+    with suppress(OSError):
         connection.sendall(greeting.encode())
-        if stream.readline(len(expected)) == expected.encode():
+        # as a whole, so that nobody makes a command wait by one byte after the other
+        if connection.recv(len(expected)) == expected.encode():
             return connection
     connection.close()
     raise ConnectionError(f"port {port} does not answer")
@@ -374,7 +372,14 @@ def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:
 
 
 def connect_to_jvm(port: int, secret: str) -> JavaGateway:
-    """Connect to the JVM of a Spark, by the port and the secret of its gateway."""
+    """Connect to the JVM of a Spark, by the port and the secret of its gateway.
+
+    Raises:
+        OSError: if it does not answer
+    """
+    # PySpark would wait for ever. Py4J accepts nobody any more if others had all descriptors once.
+    greeting = f"{AUTH_COMMAND_NAME}\n{secret}\n{END_COMMAND_PART}"
+    _greeted(port, greeting, OUTPUT_VOID_COMMAND).close()
     variables = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     return _pyspark_gateway(os=SimpleNamespace(environ={**os.environ, **variables}))
 
