@@ -6,8 +6,10 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -368,3 +370,52 @@ def test_without_java_the_one_from_pypi_is_used_whose_archive_of_classes_may_be_
     assert "initial +3" in dbt(project, "run", **env)
 
     project.assert_mirrored()
+
+
+def java_class(name: str, text: str) -> bytes:
+    """A class of Java whose method `now` returns a text (JVM specification, chapter 4)."""
+
+    def utf8(content: str) -> bytes:
+        return b"\1" + struct.pack(">H", len(content)) + content.encode()
+
+    constants = [
+        *(utf8(name), struct.pack(">BH", 7, 1)),
+        *(utf8("java/lang/Object"), struct.pack(">BH", 7, 3)),
+        *(utf8("now"), utf8("()Ljava/lang/String;"), utf8("Code")),
+        *(utf8(text), struct.pack(">BH", 8, 8)),
+    ]
+    code = struct.pack(">HHI", 1, 0, 3) + b"\x12\x09\xb0" + struct.pack(">HH", 0, 0)
+    method = struct.pack(">HHHHHI", 9, 5, 6, 1, 7, len(code)) + code
+    begin = struct.pack(">IHHH", 0xCAFEBABE, 0, 52, len(constants) + 1) + b"".join(constants)
+    return begin + struct.pack(">HHHHHH", 0x21, 2, 4, 0, 0, 1) + method + struct.pack(">H", 0)
+
+
+def build(project: Project, text: str) -> None:
+    """Build Java code that returns a text: a jar of Spark's, one of a hook, and a folder."""
+    for name in ("Rate", "Added"):
+        with zipfile.ZipFile(project.path / "jars" / f"{name}.jar", "w") as jar:
+            jar.writestr(f"{name}.class", java_class(name, text))
+    (project.path / "jars" / "classes" / "Folder.class").write_bytes(java_class("Folder", text))
+
+
+def test_a_spark_that_has_inherited_an_older_build_of_java_code_is_ended(project: Project) -> None:
+    (project.path / "jars" / "classes").mkdir(parents=True)
+    settings = {"spark.jars": "jars/Rate.jar", "spark.driver.extraClassPath": "jars/classes"}
+    project.target["server_side_parameters"] = settings
+    project.write_project()
+    names = ", ".join(f"java_method('{name}', 'now')" for name in ("Rate", "Added", "Folder"))
+    project.model(
+        f"select 1 as id, concat_ws(' ', {names}) as name",
+        unique_key="id",
+        pre_hook="add jar jars/Added.jar",
+    )
+    for text in ("old", "new"):
+        build(project, text)
+        dbt(project, "run")
+        [row] = project.mirror()
+        assert dict(row)["name"] == f"str {text} {text} {text}"
+    first = jvm(project)
+
+    dbt(project, "debug")
+
+    assert jvm(project) == first, "the same build is not another one"

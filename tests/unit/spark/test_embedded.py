@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from dbt.adapters.exceptions.connection import FailedToConnectError
@@ -45,6 +46,20 @@ def test_a_folder_that_cannot_be_written_is_refused_with_the_setting_for_another
 
     assert f"cannot write to its folder, {tmp_path}/.spark: " in str(error.value)
     assert "`spark_folder`" in str(error.value)
+
+
+@pytest.mark.parametrize(("jars", "seconds"), [("rate.jar", 60), ("https://a.example/b.jar", 0)])
+def test_a_spark_that_nobody_can_compare_with_the_next_one_ends_with_its_command(
+    jars: str, seconds: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = SimpleNamespace(sparkContext=SimpleNamespace(environment={}))
+    monkeypatch.setattr(embedded, "find_java_home", lambda _: tmp_path)
+    monkeypatch.setattr(embedded, "take", lambda *_: None)
+    monkeypatch.setattr(embedded, "_started", lambda *_: session)
+
+    found = embedded.start(SparkSetup(tmp_path, {"spark.jars": jars}, idle_timeout=60))
+
+    assert found.setup.idle_timeout == seconds
 
 
 @pytest.mark.parametrize(

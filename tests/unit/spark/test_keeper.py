@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -47,6 +48,13 @@ class Client:
         line = self._lines.readline()
         return dict(json.loads(line)) if line else None
 
+    def is_disconnected(self) -> bool:
+        """Whether the keeper closes the connection before it sends anything."""
+        try:
+            return self.answer() is None
+        except ConnectionError:  # it has not read what was sent
+            return True
+
     def end(self) -> None:
         """End the connection, as the end of a process does."""
         self._lines.close()
@@ -56,15 +64,16 @@ class Client:
 class Keeper:
     """A keeper that a command has just started."""
 
-    def __init__(self, home: Path, register: Path | None = None) -> None:
+    def __init__(self, home: Path, register: Path | None = None, descriptors: int = 0) -> None:
         home.mkdir(exist_ok=True)
         self.home = home
         ours, theirs = socket.socketpair()
         lock = os.open(home, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
-        descriptors = [theirs.fileno(), lock]
-        command = [sys.executable, "-I", "-S", program.__file__, *map(str, descriptors)]
-        subprocess.run(command, pass_fds=descriptors, start_new_session=True, check=True)
+        given = [theirs.fileno(), lock]
+        limit = ["sh", "-c", f'ulimit -n {descriptors or "$(ulimit -n)"}; exec "$@"', "sh"]
+        command = [*limit, sys.executable, "-I", "-S", program.__file__, *map(str, given)]
+        subprocess.run(command, pass_fds=given, start_new_session=True, check=True)
         theirs.close()
         os.close(lock)
         self.first = Client(ours)
@@ -85,11 +94,17 @@ class Keeper:
     def record(self) -> dict[str, Any]:
         return dict(json.loads((self.home / RECORD).read_text()))
 
+    def connect(self, line: str = "") -> Client:
+        """Connect, and send a line."""
+        client = Client(socket.create_connection(("127.0.0.1", self.record["port"])))
+        client.connection.sendall(line.encode())
+        return client
+
     def ask(self, other: Mapping[str, str] = {}) -> tuple[Client, Any]:
         """Ask for the JVM, as a command does. Return its answer."""
-        client = Client(socket.create_connection(("127.0.0.1", self.record["port"])))
-        given = {"secret": self.record["secret"], "pid": os.getpid()}
-        return client, client.say(**given, inherited={**SAME, **other})
+        client = self.connect(f"{self.record['secret']}\n")
+        assert client.answer() == {"proof": self.record["proof"]}
+        return client, client.say(pid=os.getpid(), inherited={**SAME, **other})
 
     def is_locked(self) -> bool:
         descriptor = os.open(self.home, os.O_RDONLY)
@@ -263,22 +278,65 @@ def make_metastore(folder: Path) -> None:
     (folder / "openmirroring.json.new").replace(folder / "openmirroring.json")
 
 
-@pytest.mark.parametrize(
-    "message",
-    [b'{"secret": "guessed", "pid": 1, "inherited": {}}\n', b"[]\n", b"GET / HTTP/1\n\n"],
-)
-def test_who_does_not_know_the_secret_is_not_answered(keeper: Keeper, message: bytes) -> None:
-    """Nor do many of them keep a command from the JVM."""
+ASKS = '{"pid": 1, "inherited": {"machine": "here", "variable A": "1"}}\n'
+GUESSES = ["", "\n", ASKS, f"{'0' * 64}\n{ASKS}", "GET / HTTP/1.1\r\n\r\n", "0" * 2**20]
+
+
+@pytest.mark.parametrize("line", GUESSES)
+def test_who_does_not_send_the_secret_is_disconnected(keeper: Keeper, line: str) -> None:
     keeper.first.say(returned=60)
-    address = ("127.0.0.1", keeper.record["port"])
-    client = Client(socket.create_connection(address))
-    others = [socket.create_connection(address) for _ in range(200)]
 
-    client.connection.sendall(message)
+    stranger = keeper.connect()
+    with suppress(ConnectionError):
+        stranger.connection.sendall(line.encode())
 
-    assert client.answer() is None
-    for other in others:
-        other.close()
+    assert stranger.is_disconnected()
+    assert "granted" in keeper.ask()[1]
+
+
+def test_who_sends_the_secret_by_and_by_is_disconnected(keeper: Keeper) -> None:
+    """Nobody has to know it for that: the begin may be guessed."""
+    stranger = keeper.connect(keeper.record["secret"][:-1])
+
+    assert stranger.is_disconnected()
+
+
+def test_more_connections_of_others_than_a_keeper_may_have_end_no_jvm_that_is_in_use(
+    tmp_path: Path,
+) -> None:
+    keeper = Keeper(tmp_path / "home", descriptors=32)
+    others = [keeper.connect() for _ in range(252)]
+
+    assert keeper.first.say(returned=60) == {"kept": True}
+
+    assert all(other.is_disconnected() for other in others)
+    assert is_alive(keeper.jvm)
+    keeper.ask()[0].say(returned=0)
+    keeper.wait_until_ended()
+
+
+def test_many_connections_of_others_neither_keep_a_command_from_a_jvm_nor_stay(
+    keeper: Keeper,
+) -> None:
+    keeper.first.say(returned=60)
+    others = [keeper.connect() for _ in range(252)]
+
+    assert "granted" in keeper.ask()[1]
+
+    descriptors = Path(f"/proc/{parent_of(keeper.jvm)}/fd")
+    assert len(list(descriptors.iterdir())) < 64
+    assert all(other.is_disconnected() for other in others)
+
+
+def test_a_client_that_asks_without_sense_ends_no_jvm(keeper: Keeper) -> None:
+    keeper.first.say(returned=60)
+    for line in ("{}", "[]", '{"inherited": 1}', "{", "[" * 10**5):
+        client, _ = keeper.ask()
+        client.say(returned=60)
+        with suppress(ConnectionError):
+            client.connection.sendall(f"{line}\n".encode())
+        client.end()
+
     assert "granted" in keeper.ask()[1]
 
 
@@ -366,7 +424,7 @@ def test_a_keeper_needs_less_than_20_mb_and_has_no_stream_of_its_command(keeper:
 
 
 # what lies in the place of a keeper's record, or listens at its port, is input
-RECORDS = ["", "null", "[]", "{}", '{"port": "x", "secret": 1, "folder": []}', "\x00"]
+RECORDS = ["", "null", "[]", "{}", '{"port": "x", "secret": 1, "proof": 1, "folder": []}', "\x00"]
 
 
 @pytest.mark.parametrize("record", RECORDS)
@@ -376,20 +434,26 @@ def test_a_record_without_sense_names_no_keeper(tmp_path: Path, record: str) -> 
     assert stop_spark(tmp_path) == "No embedded Spark is ready"
 
 
-@pytest.mark.parametrize("answer", [b"HTTP/1.1 400 Bad Request\r\n", b"7\n", b"[1]\n", b"\xff\n"])
+GRANTED = b'{"granted": {"port": 1, "secret": "s", "jvm": 1, "since": 1.0}}\n'
+ANSWERS = [b"HTTP/1.1 400 Bad Request\r\n", b"7\n", b"[1]\n", b"\xff\n", b"0" * 2**20]
+
+
+@pytest.mark.parametrize("answer", [*ANSWERS, GRANTED, b'{"proof": "guessed"}\n' + GRANTED])
 def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
     tmp_path: Path, answer: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = tmp_path.stat()
+    """It may be another user's. It gets nothing but a secret that is worth nothing any more."""
+    folder, received = tmp_path.stat(), list[bytes]()
     with socket.create_server(("127.0.0.1", 0)) as stranger:
         given = {"port": stranger.getsockname()[1], "folder": [folder.st_dev, folder.st_ino]}
-        (tmp_path / RECORD).write_text(json.dumps({**given, "secret": "s"}))
+        (tmp_path / RECORD).write_text(json.dumps({**given, "secret": "s", "proof": "p"}))
 
         def serve() -> None:
             connection, _ = stranger.accept()
-            with connection:
-                connection.recv(2**16)
+            with connection, suppress(ConnectionError):
+                received.append(connection.recv(2**16))
                 connection.sendall(answer)
+                received.append(connection.recv(2**16))
 
         thread = threading.Thread(target=serve)
         thread.start()
@@ -398,6 +462,27 @@ def test_another_program_at_the_port_of_a_keeper_that_was_killed_is_none(
 
         assert take(tmp_path, {}, {}, {}, tmp_path / "register") is started  # type: ignore[comparison-overlap]
         thread.join()
+    assert b"".join(received) == b"s\n"
+
+
+@pytest.mark.parametrize("is_listening", [True, False])
+def test_a_jvm_that_does_not_answer_a_command_is_ended_and_another_one_started(
+    tmp_path: Path, is_listening: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If others had taken all its descriptors once, Py4J accepts nobody any more."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setitem(GATEWAY, "port", server.getsockname()[1])
+        if not is_listening:
+            server.close()
+        keeper = Keeper(tmp_path / "home")
+        keeper.first.say(returned=60)
+        monkeypatch.setattr(jvm, "_LONGEST_GREETING", 1)
+        started = SimpleNamespace()
+        monkeypatch.setattr(jvm, "_started", lambda *_: started)
+
+        assert take(keeper.home, {}, {}, SAME, tmp_path / "register") is started  # type: ignore[comparison-overlap]
+
+    keeper.wait_until_ended()
 
 
 # a command whose code has forked a process, and which then ends without returning its lease

@@ -25,7 +25,13 @@ from dbt_common.events.functions import fire_event
 from dbt_common.events.types import Note
 from py4j.clientserver import SHUTDOWN_FINALIZER_WORKER
 from py4j.java_gateway import JavaGateway, JavaObject
-from py4j.protocol import Py4JError, Py4JJavaError
+from py4j.protocol import (
+    AUTH_COMMAND_NAME,
+    END_COMMAND_PART,
+    OUTPUT_VOID_COMMAND,
+    Py4JError,
+    Py4JJavaError,
+)
 from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
@@ -40,8 +46,9 @@ logger = AdapterLogger("OpenMirroring")
 _WAIT_FOR_PREVIOUS = 600.0
 _TELL_AFTER = 5.0
 
-# seconds in which a keeper answers
+# seconds in which a keeper answers, and in which it or a JVM answers a greeting
 _LONGEST_ANSWER = 150.0
+_LONGEST_GREETING = 10.0
 
 # characters with a special meaning in a properties file, and those that are not ASCII
 _SPECIAL = re.compile(r"[^\w.$/@*+,;()\[\]{}<>|&%'\"-]", re.ASCII)
@@ -94,11 +101,10 @@ class Lease:
         differing: the names of what has ended another JVM that was ready
     """
 
-    def __init__(self, connection: socket.socket, secret: str = "") -> None:
+    def __init__(self, connection: socket.socket) -> None:
         connection.settimeout(_LONGEST_ANSWER)
         _connections.add(connection)
         self._connection = connection
-        self._secret = secret
         self.jvm = 0
         self.since: float | None = None
         self.gateway: Any = None
@@ -110,14 +116,14 @@ class Lease:
 
     def ask(self, inherited: Mapping[str, str]) -> dict[str, Any]:
         """Ask for the JVM, and return the answer of the keeper."""
-        self.send(secret=self._secret, pid=os.getpid(), inherited=dict(inherited))
+        self.send(pid=os.getpid(), inherited=dict(inherited))
         return self.answer()
 
     def answer(self) -> dict[str, Any]:
         """Wait for the next message.
 
         Raises:
-            ConnectionError: if the keeper has ended, or if another program has its port now
+            ConnectionError: if the keeper has ended
         """
         try:
             with self._connection.makefile("rb") as stream:
@@ -232,7 +238,7 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
             logger.debug(f"The Spark that is ready differs in: {', '.join(differing)}")
             lease.wait_for_end()
             return list(differing)
-    except (ConnectionError, Py4JError) as error:
+    except (OSError, Py4JError) as error:
         logger.debug(f"The Spark that was ready has ended: {error}")
     except BaseException:  # Ctrl-C
         lease.close()
@@ -245,13 +251,31 @@ def _connected(home: Path) -> Lease | None:
     """Connect to the keeper of a folder. Return None if there is none, or that of another one."""
     try:
         record = json.loads((home / keeper.RECORD).read_text(encoding="utf-8"))
-        port, secret, folder = int(record["port"]), str(record["secret"]), record["folder"]
         found = home.stat()
-        if folder != [found.st_dev, found.st_ino]:
+        if record["folder"] != [found.st_dev, found.st_ino]:
             return None  # the record was copied
-        return Lease(socket.create_connection(("127.0.0.1", port), _LONGEST_ANSWER), secret)
+        # another user's program may have the port of a keeper that was killed
+        proof = json.dumps({"proof": record["proof"]})
+        return Lease(_greeted(int(record["port"]), f"{record['secret']}\n", f"{proof}\n"))
     except (OSError, ValueError, KeyError, TypeError, OverflowError):
         return None
+
+
+def _greeted(port: int, greeting: str, expected: str) -> socket.socket:
+    """Connect to a port of this machine.
+
+    Raises:
+        OSError: if nobody listens
+        ConnectionError: if who listens does not give the expected answer to a greeting
+    """
+    connection = socket.create_connection(("127.0.0.1", port), _LONGEST_GREETING)
+    with suppress(OSError):
+        connection.sendall(greeting.encode())
+        # as a whole, so that nobody makes a command wait by one byte after the other
+        if connection.recv(len(expected)) == expected.encode():
+            return connection
+    connection.close()
+    raise ConnectionError(f"port {port} does not answer")
 
 
 def _started(
@@ -351,7 +375,14 @@ def launch_jvm_of_next_context(settings: Mapping[str, str]) -> None:
 
 
 def connect_to_jvm(port: int, secret: str) -> JavaGateway:
-    """Connect to the JVM of a Spark, by the port and the secret of its gateway."""
+    """Connect to the JVM of a Spark, by the port and the secret of its gateway.
+
+    Raises:
+        OSError: if it does not answer
+    """
+    # PySpark would wait for ever. Py4J accepts nobody any more if others had all descriptors once.
+    greeting = f"{AUTH_COMMAND_NAME}\n{secret}\n{END_COMMAND_PART}"
+    _greeted(port, greeting, OUTPUT_VOID_COMMAND).close()
     variables = {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}
     return _pyspark_gateway(os=SimpleNamespace(environ={**os.environ, **variables}))
 

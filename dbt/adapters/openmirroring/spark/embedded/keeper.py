@@ -3,10 +3,13 @@
 It starts the JVM, lends it to one command at a time, and ends it. It is a program of its own that
 imports neither dbt nor PySpark, so that it needs little memory while it waits.
 
-The keeper and its clients send each other lines of JSON. A client asks for the JVM with `secret`,
-`pid` and `inherited`, and has it from the answer `granted` until it sends `returned`. This is its
-lease. If its connection ends before, the JVM is killed, so that no statement of a dead command
-runs on.
+Every user of the machine can connect to the port of the keeper, and take it once the keeper has
+ended. So a client first sends the `secret` of the record, and reads its `proof`: only the user can
+read the record.
+
+After that, they send each other lines of JSON. A client asks for the JVM with `pid` and
+`inherited`, and has it from the answer `granted` until it sends `returned`. This is its lease. If
+its connection ends before, the JVM is killed, so that no statement of a dead command runs on.
 
 The JVM and the keeper share one lock on the folder of Spark's files. It is held during a lease,
 and if the keeper is killed, until the JVM has ended too.
@@ -25,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-# the file with the port and the secret of the keeper, in the folder of Spark's files
+# the file with the port of the keeper and what both sides know, in the folder of Spark's files
 RECORD = "keeper.json"
 
 # files of the metastore, in the same folder, which are others if another one takes its place
@@ -38,6 +41,10 @@ _LONGEST_END = 120.0
 
 # seconds between two looks at what can end an idle JVM
 _PAUSE = 0.25
+
+# Clients that have not sent the secret: for so many seconds, and so many at the same time.
+_LONGEST_GREETING = 1.0
+_MOST_STRANGERS = 32
 
 
 def has_locked(descriptor: int) -> bool:
@@ -59,17 +66,33 @@ class _Client:
         self.pid = 0
         self._received = b""
 
-    def messages(self) -> list[dict[str, Any]]:
-        """Return what has arrived, or raise ConnectionError if the connection has ended."""
+    def receive(self) -> None:
+        """Receive what has arrived, or raise ConnectionError if the connection has ended."""
         try:
             received = self.connection.recv(2**16)
-            *lines, self._received = (self._received + received).split(b"\n")
-            found = [dict(json.loads(line)) for line in lines]
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+        except OSError as error:
             raise ConnectionError from error
         if not received:
             raise ConnectionError
-        return found
+        self._received += received
+
+    def has_greeted(self, secret: str) -> bool:
+        """Return whether the first line has arrived, or raise ConnectionError if it is another."""
+        greeting = f"{secret}\n".encode()
+        if not greeting.startswith(self._received[: len(greeting)]):
+            raise ConnectionError
+        if len(self._received) < len(greeting):
+            return False
+        self._received = self._received[len(greeting) :]
+        return True
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the messages that have arrived, or raise ConnectionError if they are none."""
+        *lines, self._received = self._received.split(b"\n")
+        try:
+            return [dict(json.loads(line)) for line in lines]
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ConnectionError from error
 
     def send(self, **message: Any) -> None:
         with suppress(OSError):  # its connection tells that it has ended
@@ -90,7 +113,8 @@ class Keeper:
         self._home = Path(given["home"])
         self._register = Path(given["register"])
         self._inherited: dict[str, str] = given["inherited"]
-        self._secret = os.urandom(32).hex()
+        self._secret, self._proof = os.urandom(32).hex(), os.urandom(32).hex()
+        self._strangers: dict[_Client, float] = {}  # the oldest first, and when they must go
         self._ready: dict[str, Any] = {}
         self._commands = 1
         self._ends_at = float("inf")
@@ -120,8 +144,13 @@ class Keeper:
             assert self._holder
             self._holder.send(jvm=self._jvm.pid)
             while self._jvm.poll() is None and not self._must_end():
+                now = time.monotonic()  # who has sent the secret by now is heard first
                 for key, _ in self._selector.select(_PAUSE):
-                    self._handle(key.data)
+                    if key.data:
+                        self._handle(key.data)
+                    else:
+                        self._accept()
+                self._turn_strangers_away(now)
         finally:
             self._end()
 
@@ -131,19 +160,42 @@ class Keeper:
             return False
         return time.monotonic() > self._ends_at or not self._is_recorded() or self._is_replaced()
 
-    def _handle(self, client: _Client | None) -> None:
-        if client is None:
-            connection, _ = self._listener.accept()
-            self._selector.register(connection, selectors.EVENT_READ, _Client(connection))
-            return
+    def _accept(self) -> None:
         try:
+            connection, _ = self._listener.accept()
+        except OSError:  # no descriptor is left until strangers have gone
+            time.sleep(0.01)
+            return
+        connection.settimeout(_LONGEST_GREETING)  # who does not read stops nobody
+        client = _Client(connection)
+        self._strangers[client] = time.monotonic() + _LONGEST_GREETING
+        self._selector.register(connection, selectors.EVENT_READ, client)
+
+    def _turn_strangers_away(self, now: float) -> None:
+        """Disconnect those that had not greeted in time, and the oldest of too many."""
+        for client, deadline in list(self._strangers.items()):
+            if now > deadline or len(self._strangers) > _MOST_STRANGERS:
+                self._disconnect(client)
+
+    def _handle(self, client: _Client) -> None:
+        try:
+            client.receive()
+            if client in self._strangers:
+                if not client.has_greeted(self._secret):
+                    return
+                del self._strangers[client]
+                client.send(proof=self._proof)
             for message in client.messages():
                 self._answer(client, message)
-        except ConnectionError:
-            if client is self._holder:
-                self._jvm.kill()  # the command has ended without returning its lease
-            self._selector.unregister(client.connection)
-            client.connection.close()
+        except (ConnectionError, KeyError, ValueError, TypeError):
+            self._disconnect(client)
+
+    def _disconnect(self, client: _Client) -> None:
+        if client is self._holder:
+            self._jvm.kill()  # the command has ended without returning its lease
+        self._strangers.pop(client, None)
+        self._selector.unregister(client.connection)
+        client.connection.close()
 
     def _answer(self, client: _Client, message: dict[str, Any]) -> None:
         if client is self._holder:
@@ -151,8 +203,6 @@ class Keeper:
                 self._ready = {**message["ready"], "since": time.time(), "jvm": self._jvm.pid}
             else:
                 self._take_back(client, float(message["returned"]))
-        elif message.get("secret") != self._secret:
-            raise ConnectionError
         elif self._holder:
             client.send(busy=self._holder.pid)
         elif (other := self._seen(message["inherited"])) != self._inherited:
@@ -198,6 +248,7 @@ class Keeper:
         record = {
             "port": self._listener.getsockname()[1],
             "secret": self._secret,
+            "proof": self._proof,
             "folder": [folder.st_dev, folder.st_ino],
         }
         new.unlink(missing_ok=True)  # of a killed keeper; in containers, ids return
@@ -250,7 +301,7 @@ def main() -> None:
     connection, lock = map(int, sys.argv[1:])
     first = _Client(socket.socket(fileno=connection))
     while not (messages := first.messages()):
-        pass
+        first.receive()
     Keeper(first, messages[0], lock).run()
 
 

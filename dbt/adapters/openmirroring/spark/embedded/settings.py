@@ -9,16 +9,21 @@ import hashlib
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyspark
 from dbt.adapters.exceptions.connection import FailedToConnectError
+from pyspark.find_spark_home import _find_spark_home
 
 from dbt.adapters.openmirroring.__version__ import version
 from dbt.adapters.openmirroring.spark.embedded.jvm import spark_defaults
@@ -81,15 +86,37 @@ _PASSING = re.compile(
     r"|SYSTEM_.*|AGENT_.*|PYTEST_.*",
 )
 
-# variables with a folder of configuration that the JVM reads when it starts
-_FOLDERS = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR", "HIVE_CONF_DIR")
-
-# Paths of files that a text names and that a JVM reads when it starts, or keeps open; not those of
-# logs, which change all the time.
-_FILE = re.compile(
-    r"/[^\s,;:=\"'\0]+\.(?:jar|zip|egg|whl|py|tgz|gz|xml|properties|conf|ya?ml|keytab|jks|p12|pem|crt)"
-    r"(?=[\s,;:=\"']|$)|/[^\s,;:=\"'\0]+/\*(?=[\s,;:=\"']|$)"
+# Settings and variables with files and folders that the JVM reads only once: lists of jars (in
+# Spark's `SparkSubmit`), and what becomes its class path (in `AbstractCommandBuilder`).
+# https://spark.apache.org/docs/latest/configuration.html
+_CLASS_PATHS = re.compile(
+    r"spark\.jars|spark\.(?:driver|executor)\.(?:extra|defaultExtra)(?:Class|Library)Path"
+    r"|spark\.sql\.hive\.metastore\.jars(?:\.path)?|spark\.hadoop\.hive\.(?:.+\.)?jars\.path"
+    r"|SPARK_CLASSPATH|SPARK_DIST_CLASSPATH|(?:SPARK|HADOOP|YARN|HIVE)_CONF_DIR"
 )
+
+# options of `spark-submit` in `PYSPARK_SUBMIT_ARGS` that stand for settings
+_OPTIONS = {
+    "--jars": "spark.jars",
+    "--packages": "spark.jars.packages",
+    "--driver-class-path": "spark.driver.extraClassPath",
+    "--driver-library-path": "spark.driver.extraLibraryPath",
+    "--driver-java-options": "spark.driver.extraJavaOptions",
+}
+
+# Files of these kinds count whatever setting or variable names them; others, such as logs and
+# databases, change all the time.
+_READ_ONCE = re.compile(
+    r"(?:\.(?:jar|zip|egg|whl|py|tgz|gz|xml|properties|conf|ya?ml|policy)"
+    r"|\.(?:keytab|jks|jceks|p12|pfx|pem|cer|crt)|cacerts|trust_?store|key_?store)"
+    r"(?=[\s,:;=#\"']|$)",
+    re.IGNORECASE,
+)
+
+# jars of which no file of this machine tells that Spark would get others now: those of a URL, and
+# the newest version of a package
+_ELSEWHERE = re.compile(r"\s*(?!file:|local:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_NEWEST = re.compile(r"latest\.|\+\s*$")
 
 
 def find_java_home(wrapper_folder: Path) -> Path:
@@ -277,29 +304,53 @@ def inherited(
     home: Path, settings: Mapping[str, str], java_home: Path, environment: Mapping[str, str]
 ) -> dict[str, str]:
     """Return what the JVM inherits, each as a digest under its name for users."""
-    home_of_pyspark = Path(pyspark.__file__).parent
-    texts = [spark_defaults(), *settings.values(), *environment.values()]
-    found = {
+    spark_home = Path(_find_spark_home())
+    java = (java_home / "release").resolve().parent  # if this is a wrapper
+    of_java: list[str | Path] = [java / "release", java / "lib" / "modules"]
+    of_java += [*_below(java / "conf"), *_below(java / "lib" / "security")]
+    sources = {path for folder in sys.path for path in Path(folder).glob("pyspark_*")}
+    found: dict[str, object] = {
         "machine": _machine(),
         "user": [os.getuid(), os.getgid(), os.getgroups()],
         "limits": _limits(),
         "working directory": [Path.cwd(), *_states([Path.cwd()], with_times=False)],
         "folder of Spark": [home, *_states([home, home / "tmp"], with_times=False)],
-        "Java": [java_home, *_states([java_home / "release", java_home / "lib" / "modules"])],
+        "Java": [java_home, *_states(of_java)],
         "Python": [sys.executable, sys.version],
-        "PySpark": [pyspark.__version__, home_of_pyspark, *_states([home_of_pyspark / "jars"])],
+        "PySpark": [pyspark.__version__, pyspark.__file__],
+        "Spark": [spark_home, *_states(_below(spark_home / "jars"))],
+        # a JVM asks for them once (`DataSourceManager`)
+        "data sources in Python": _states(sources, with_times=False),
         "dbt-openmirroring": [version, *_states([Path(__file__).with_name("keeper.py")])],
         "Spark's file of defaults": spark_defaults(),
-        "files of settings": _states(_files_of(texts)),
         **{f"setting {name}": value for name, value in settings.items()},
         **{f"variable {name}": value for name, value in environment.items()},
     }
+    given = [*_given(settings), *environment.items(), ("SPARK_CONF_DIR", f"{spark_home}/conf")]
+    if hive_home := environment.get("HIVE_HOME"):
+        given.append(("HIVE_CONF_DIR", f"{hive_home}/conf"))
+    ivy = dict(given).get("spark.jars.ivy")
+    files = defaultdict[str, set[str]](set)
+    for name, value in given:
+        is_packages = name == "spark.jars.packages"
+        files[name].update(_retrieved(value, ivy) if is_packages else _files_of(name, value))
+    found |= {f"files of {name}": _states(paths) for name, paths in files.items() if paths}
     return {
         name: hashlib.blake2b(
             repr(value).encode(errors="surrogateescape"), digest_size=16
         ).hexdigest()
         for name, value in found.items()
     }
+
+
+def can_stay_ready(settings: Mapping[str, str]) -> bool:
+    """Check whether the next command can know that a JVM still has the jars that it would get."""
+    for name, value in _given(settings):
+        if name == "spark.jars" and any(map(_ELSEWHERE.match, value.split(","))):
+            return False
+        if name == "spark.jars.packages" and any(map(_NEWEST.search, value.split(","))):
+            return False
+    return True
 
 
 def _machine() -> list[str]:
@@ -326,24 +377,91 @@ def _limits() -> list[object]:
     ]
 
 
-def _states(paths: Iterable[Path], with_times: bool = True) -> list[object]:
-    """Return what changes when something else takes the place of a file."""
+def _given(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Return all settings: of the installation, of the profile, and of `PYSPARK_SUBMIT_ARGS`."""
+    # https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/Properties.html
+    for line in re.sub(r"\\\r?\n\s*", "", spark_defaults()).splitlines():
+        if found := re.match(r"\s*(spark\.[^\s:=]+)[\s:=]+(.*)", line):
+            yield found[1], re.sub(r"\\(.)", r"\1", found[2]).strip()
+    yield from settings.items()
+    words = _words(re.sub(r"(--[\w-]+)=", r"\1 ", os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
+    for option, value in pairwise(words):
+        if option in ("--conf", "-c"):
+            name, _, value = value.partition("=")
+            yield name, value
+        elif option in _OPTIONS:
+            yield _OPTIONS[option], value
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # a quote that does not end
+        return text.split()
+
+
+def _files_of(name: str, value: str) -> Iterator[str]:
+    """Return the files that a JVM reads once because of a setting or a variable."""
+    if _CLASS_PATHS.fullmatch(name):
+        for part in _parts(value):
+            path = os.path.realpath(part)
+            if re.search(r"[*?]", part):  # Spark and Java know no other signs
+                pattern = re.sub(r"\*+", "*", path).replace("[", "[[]")
+                yield from map(str, Path("/").glob(pattern.lstrip("/")))
+            else:
+                yield from [path, *_below(path)]
+    elif _READ_ONCE.search(value):
+        parts = set().union(*map(_parts, [value, *_words(value)]))
+        yield from map(os.path.realpath, filter(_READ_ONCE.search, parts))
+
+
+def _parts(value: str) -> set[str]:
+    """Return all that can be a path in a value.
+
+    Spark splits lists at commas, and Java class paths at colons. A URI is encoded, and may have an
+    alias. Options have paths after signs.
+    """
+    found = {value, value.partition("=")[2], *re.split("[,:;=]", value)}
+    found |= {*value.split(","), *value.split(os.pathsep)}
+    found |= {part.partition("#")[0] for part in found}
+    found |= {unquote(part) for part in found}
+    return {part.strip() for part in found if "\0" not in part} - {""}
+
+
+def _retrieved(packages: str, folder: str | None) -> Iterator[str]:
+    """Return the jars of packages that Ivy keeps in a folder, which is by default the user's.
+
+    Spark takes them before it looks elsewhere, also those of a `-SNAPSHOT`. So there are others
+    only if somebody has removed them.
+    """
+    import pwd  # only on POSIX
+
+    homes = {os.environ.get("HOME", "/")}
+    with suppress(KeyError):  # the system does not know the user; Java asks it, and no variable
+        homes.add(pwd.getpwuid(os.getuid()).pw_dir)
+    defaults = [f"{home}/{name}" for home in homes for name in (".ivy2", ".ivy2.5.2")]
+    for ivy in [folder] if folder else defaults:
+        yield from _below(f"{ivy}/jars")
+        for package in packages.split(","):
+            cached = _below(f"{ivy}/cache/{'/'.join(re.split('[:/]', package.strip())[:2])}")
+            yield from (path for path in cached if path.endswith(".jar"))
+
+
+def _below(folder: str | Path) -> list[str]:
+    """Return all files in a folder and its folders."""
+    return [f"{path}/{name}" for path, _, names in os.walk(folder) for name in names]
+
+
+def _states(paths: Iterable[str | Path], with_times: bool = True) -> list[object]:
+    """Return what changes when something else takes the place of a file.
+
+    Nobody can set the time at which a file's state has changed. So a build with the size and the
+    time of the one before is noticed too.
+    """
     found: list[object] = []
-    for path in paths:
+    for path in sorted({*map(str, paths)}):
         with suppress(OSError):
-            state = path.stat()
-            times = (state.st_size, state.st_mtime_ns) if with_times else ()
-            found.append((str(path), state.st_dev, state.st_ino, *times))
-    return found
-
-
-def _files_of(texts: Iterable[str]) -> list[Path]:
-    """Return the files that texts name, such as jars in settings, and those of configuration."""
-    found = []
-    for path in sorted({Path(path) for text in texts for path in _FILE.findall(text)}):
-        found += sorted(path.parent.glob("*.jar")) if path.name == "*" else [path]
-    for name in _FOLDERS:
-        folder = Path(os.environ.get(name, ""))
-        if name in os.environ and folder.is_dir():
-            found += sorted(folder.iterdir())
+            state = Path(path).stat()
+            times = (state.st_size, state.st_mtime_ns, state.st_ctime_ns) if with_times else ()
+            found.append((path, state.st_dev, state.st_ino, *times))
     return found

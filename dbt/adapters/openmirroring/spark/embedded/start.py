@@ -49,6 +49,7 @@ from dbt.adapters.openmirroring.spark.embedded.place import (
 )
 from dbt.adapters.openmirroring.spark.embedded.settings import (
     archive_options,
+    can_stay_ready,
     collector,
     defaults,
     find_java_home,
@@ -184,6 +185,8 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
             archive = archive_options(java_home, register.with_name("java"))
     started_with = {**environment, "SPARK_SUBMIT_OPTS": _options([*java_options, *archive])}
     given = inherited(home, conf, java_home, environment)
+    if not can_stay_ready(conf):
+        setup = replace(setup, idle_timeout=0)
     lease = None
     try:
         lease = take(home, conf, started_with, given, register)
