@@ -6,7 +6,7 @@ INSTALLED_DOCS := .venv/installed-docs
 # each process of the tests would compile a thousand modules, for three seconds
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package newest benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-recipes test-packages test-oldest test-versions test-windows
+.PHONY: help install quickstart test test-more test-all test-processes lint types coverage docs package newest benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-fabric test-recipes test-packages test-oldest test-versions test-windows
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -51,6 +51,10 @@ test-versions: $(INSTALLED) ## Run tests on other versions of Python, Spark and 
 test-windows: $(INSTALLED) ## Run unit tests and dbt with a Python for Windows, under Wine (Debian, as root); not part of test-all
 	$(BIN)/python -m tests.wine
 	$(BIN)/python -m pytest tests/functional/elsewhere/test_windows.py
+
+test-fabric: $(INSTALLED) ## Ask a real Fabric workspace (WORKSPACE=name or id; ARGS=--help: options) what only it can answer; not part of test-all
+	@test -n "$(WORKSPACE)" || { echo 'WORKSPACE is missing: make test-fabric WORKSPACE=<name or id>'; exit 2; }
+	$(BIN)/python -m tests.workspace "$(WORKSPACE)" $(ARGS)
 
 test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers, CI and tools as their pages have them; not part of test-all
 	$(BIN)/python -m pytest tests/recipes

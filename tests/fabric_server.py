@@ -37,6 +37,7 @@ class Database:
         scan: the tables, as `getTablesMirroringStatus` tells them
         endpoint: the id of its SQL analytics endpoint; None while there is none
         refresh: what a refresh of the endpoint says of the tables
+        acted: called with `startMirroring` or `stopMirroring` after it
     """
 
     name: str
@@ -46,6 +47,7 @@ class Database:
     scan: Callable[[], list[dict[str, Any]]] = field(default=list)
     endpoint: str | None = field(default_factory=lambda: str(uuid.uuid4()))
     refresh: Callable[[], list[dict[str, Any]]] = field(default=list)
+    acted: Callable[[str], object] = field(default=str)
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -119,6 +121,8 @@ class FabricServer:
         self.clock = Clock()
         self.operation: list[dict[str, Any]] = []
         """The states of a long running operation; if empty, everything is done at once."""
+        self.changed: Callable[[str, Database], object] = lambda *_: None
+        """Called with `created` or `deleted` and the database. It may raise, as if unanswered."""
         self._results: dict[str, Any] = {}
         self._faults: list[tuple[str, Answer | str]] = []
 
@@ -204,6 +208,10 @@ class FabricServer:
         database = next((d for d in workspace.databases if d.id == match[3]), None)
         if database and (method, match[4]) == ("GET", None):
             return 200, {}, _properties(database)
+        if database and (method, match[4]) == ("DELETE", None):
+            workspace.databases.remove(database)
+            self.changed("deleted", database)
+            return 200, {}, None
         if method != "POST" or not database:
             return _error(404, "ItemNotFound")
         if match[4] == "getDefinition":
@@ -260,6 +268,7 @@ class FabricServer:
         created = Database(name, ["Initializing", "Initialized"], definition=definition)
         if not self.operation or self.operation[-1]["status"] != "Failed":
             workspace.databases.append(created)
+            self.changed("created", created)
         told = {"id": created.id, "displayName": name, "type": "MirroredDatabase"}
         return self._accepted() or (201, {}, told)
 
@@ -290,6 +299,7 @@ class FabricServer:
             database.statuses = ["Stopping", "Stopped"]
         else:
             return _error(404, "EndpointNotFound")
+        database.acted(action)
         return self._accepted() or (200, {}, None)
 
     def _page(

@@ -56,6 +56,7 @@ WORKSPACE = "shop"
 ITEM = "mirror.MirroredDatabase"
 ROOT = f"{ITEM}/Files/LandingZone"
 TABLES = f"{ITEM}/Tables"
+MONITORING = f"{ITEM}/Files/Monitoring"
 URL = f"https://{HOST}/{WORKSPACE}/{ROOT}"
 TOKEN = "token of the test"
 
@@ -186,6 +187,7 @@ class OneLakeServer:
     Args:
         page_size: entries of a listing in one answer
         shown_root: the landing zone in the names of a listing
+        depth: levels of a recursive listing; 0 for all
         rename_changes_etag: as OneLake is said to do; ADLS does not
         source_first: a rename looks at its source before it looks at its target
         token: the one that it accepts
@@ -196,6 +198,7 @@ class OneLakeServer:
     def __init__(self) -> None:
         self.page_size = 5000
         self.shown_root = ROOT
+        self.depth = 0
         self.delete_page_size = 0
         self.rename_changes_etag = True
         self.source_first = False
@@ -256,11 +259,18 @@ class OneLakeServer:
 
     def show_tables(self, folder: Path) -> None:
         """Have in OneLake the mirrored tables that are in a folder of this machine now."""
+        self._show(folder, TABLES)
+
+    def show_monitoring(self, folder: Path) -> None:
+        """Have in OneLake what the service reports of itself."""
+        self._show(folder, MONITORING)
+
+    def _show(self, folder: Path, target: str) -> None:
         with self._lock:
-            for gone in self._in(TABLES):
+            for gone in self._in(target):
                 del self._nodes[gone]
             for path in folder.rglob("*"):
-                name = f"{TABLES}/{path.relative_to(folder)}"
+                name = f"{target}/{path.relative_to(folder)}"
                 self._nodes[name] = self._node(None if path.is_dir() else path.read_bytes())
 
     def connect(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,7 +365,8 @@ class OneLakeServer:
             raise Refused(400, "OperationNotAllowedOnWorkspace")
         path = request.query.get("directory") or request.query.get("prefix") or request.target
         # a comparison of a mirrored table with its model reads that too
-        may_read = path.startswith(f"{TABLES}/") and request.operation in ("read", *listings)
+        is_shown = path.startswith((f"{TABLES}/", f"{MONITORING}/"))
+        may_read = is_shown and request.operation in ("read", *listings)
         if not f"{path}/".startswith(f"{ROOT}/") and not may_read:
             self.violations.append(f"{request.operation} outside the landing zone: {path}")
         return carry_out
@@ -516,8 +527,9 @@ class OneLakeServer:
         if folder:
             self._get(folder)
         paths = sorted(self._in(folder))
-        if request.query.get("recursive") != "true":
-            paths = [path for path in paths if "/" not in path[len(folder) + 1 :]]
+        depth = self.depth if request.query.get("recursive") == "true" else 1
+        if depth:
+            paths = [path for path in paths if path[len(folder) + 1 :].count("/") < depth]
         start = int(request.query.get("continuation", 0))
         page = paths[start : start + self.page_size]
         entries = []

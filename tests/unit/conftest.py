@@ -16,7 +16,7 @@ collect_ignore = (
     [
         *("landing_zone/test_local_lock.py", "landing_zone/test_power_loss.py", "replicator"),
         *("spark/test_embedded.py", "spark/test_inherited.py", "spark/test_java.py"),
-        "spark/test_keeper.py",
+        *("spark/test_keeper.py", "workspace"),
     ]
     if sys.platform == "win32"
     else []

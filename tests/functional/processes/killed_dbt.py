@@ -11,12 +11,14 @@ from typing import Any
 from dbt.cli.main import cli
 
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
+from dbt.adapters.openmirroring.landing_zone.onelake.storage import OneLakeStorage
 from dbt.adapters.openmirroring.spark.session import SessionHandle
 
 # class, method, which of its calls, and whether it is carried out before the process dies
 POINTS: dict[str, tuple[type, str, Callable[[str], bool], bool]] = {
     "while building": (SessionHandle, "execute", lambda sql: "create table" in sql, True),
     "after the manifest": (LocalStorage, "create", lambda path: "manifest" in path, True),
+    "after the manifest in OneLake": (OneLakeStorage, "create", lambda p: "manifest" in p, True),
     "after the old folder is dropped": (
         LocalStorage,
         "delete",

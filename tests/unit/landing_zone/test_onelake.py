@@ -136,6 +136,36 @@ def test_a_request_waits_as_long_as_onelake_asks_for_or_fabric_reads_the_folder(
     assert storage.list("") == []
 
 
+@pytest.mark.parametrize(("status", "code"), [(423, "Locked"), (412, "LeaseIdMissing")])
+def test_a_folder_that_fabric_holds_in_any_way_is_deleted_when_it_is_free(
+    server: OneLakeServer, storage: OneLakeStorage, status: int, code: str
+) -> None:
+    storage.write("a/b", b"1")
+    server.fail("refused", "delete", times=3, status=status, code=code)
+
+    storage.delete("a")
+
+    assert storage.list("") == []
+
+
+def test_a_listing_of_the_first_levels_only_is_completed(
+    server: OneLakeServer, storage: OneLakeStorage
+) -> None:
+    paths = ("a/b/c/d/e", "a/b/f", "a/g", "h")
+    for path in paths:
+        storage.write(path, path.encode())
+    whole = server.counts()["list"]
+    complete = storage.at_once()
+    assert server.counts()["list"] == whole + 1, "a listing that is complete is enough"
+
+    server.depth = 2
+    found = storage.at_once()
+
+    for path in paths:
+        assert found.read(path) == complete.read(path) == path.encode()
+    assert found.list("a/b/c") == complete.list("a/b/c")
+
+
 def test_a_throttled_request_does_not_wait_for_hours(server: OneLakeServer) -> None:
     server.fail("throttled", times=1, retry_after=3600)
 

@@ -385,6 +385,18 @@ def test_a_database_is_started_as_soon_as_it_can_be_unless_it_runs(
     assert server.paths().count("startMirroring") == is_asked_for
 
 
+@pytest.mark.parametrize("status", ["Running with warning", "RunningWithWarning"])
+def test_a_database_that_runs_with_a_warning_runs(server: FabricServer, status: str) -> None:
+    server.workspace("Sales", Database("shop", [status]), Database("new", ["Initialized"]))
+    database, new = server.workspaces[0].databases
+    new.acted = lambda _: new.statuses.__setitem__(-1, status)
+
+    assert mirrored_database(server).start() == "Running"
+    assert "startMirroring" not in server.paths()
+    assert mirrored_database(server, item="new.MirroredDatabase").start() == "Initialized"
+    assert database.status == new.status == status
+
+
 def test_a_paused_database_is_not_started_anew(server: FabricServer) -> None:
     server.workspace("Sales", Database("shop", ["Paused"]))
 

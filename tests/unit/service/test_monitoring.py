@@ -343,8 +343,9 @@ def files(**contents: str) -> Callable[[str], bytes | None]:
 TABLE = {"sourceSchemaName": "sales", "sourceTableName": "orders", "status": "Failed"}
 
 
-def test_the_files_of_the_service_are_read() -> None:
-    metrics = {"lastSyncTimeUtc": "2026-11-21T17:00:00.0000000Z"}
+@pytest.mark.parametrize("last_sync", ["lastSyncTimeUtc", "lastSyncDateTime"])
+def test_the_files_of_the_service_are_read(last_sync: str) -> None:
+    metrics = {last_sync: "2026-11-21T17:00:00.0000000Z"}
     told = {"errorMessage": "no\n good\x1b", "status": "Fai\x1bled", "metrics": metrics}
     tables = {"tables": [{**TABLE, **told}]}
     replicator = {"status": "Running\x07", "errorMessage": "bad\x07"}

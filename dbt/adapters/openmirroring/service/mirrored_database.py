@@ -73,6 +73,8 @@ ITEM_SUFFIX = ".MirroredDatabase"
 # statuses in which the default schema may be changed ("Update mirrored database definition")
 _SCHEMA_MAY_CHANGE = ("Initialized", "Stopped")
 
+_RUNNING = "Running"
+
 _PATH = "mirroring.json"
 _SCHEMA = "defaultSchema"
 
@@ -299,8 +301,8 @@ class MirroredDatabase:
             the status before; if it was `Running`, nothing was changed
         """
         report = self._wait(lambda status: status != "Initializing", "ready to be started")
-        if report.status == "Running":
-            return report.status
+        if _runs(report.status):
+            return _RUNNING
         if report.status == "Paused":
             raise FabricError(
                 f"The mirrored database {self.name!r} is {report.description}, and only the "
@@ -308,7 +310,7 @@ class MirroredDatabase:
             )
         if report.status != "Starting":
             self._api.run(f"{self._path}/startMirroring", f"{self.name!r} was not started")
-        self._wait(lambda status: status == "Running", "started")
+        self._wait(_runs, "started")
         return report.status
 
     def stop(self) -> bool:
@@ -423,6 +425,11 @@ class MirroredDatabase:
             f"it is {report.description}. Look at its page in the Fabric portal; you can repeat "
             "the operation."
         )
+
+
+def _runs(status: str) -> bool:
+    """Check whether a mirrored database runs; the portal also has `Running with warning`."""
+    return status.startswith(_RUNNING)
 
 
 def _table_sync(told: Mapping[str, Any]) -> TableSync:

@@ -472,10 +472,15 @@ def monitoring_report(read: Callable[[str], bytes | None]) -> ServiceReport | No
                 mirrored_table(table["sourceSchemaName"], table["sourceTableName"]): TableReport(
                     shown(table["status"]),
                     shown(table.get("errorMessage") or ""),
-                    utc_time((table.get("metrics") or {}).get("lastSyncTimeUtc")),
+                    _last_sync(table.get("metrics") or {}),
                 )
                 for table in tables
             },
         )
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _last_sync(metrics: Mapping[str, Any]) -> datetime | None:
+    """Return the time, by the name that Microsoft's SDK reads or by that of the REST API."""
+    return utc_time(metrics.get("lastSyncTimeUtc") or metrics.get("lastSyncDateTime"))

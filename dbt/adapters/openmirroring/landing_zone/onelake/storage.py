@@ -129,7 +129,8 @@ class _OneLakeRetry(Retry):
 
     Every request of this package can be sent again. If the answer to a successful request is
     lost, the caller recognizes its result in OneLake. Deleting a folder is retried after 409,
-    because it fails while Fabric reads the folder (specification, "Drop table").
+    because it fails while Fabric reads the folder (specification, "Drop table"). Which status it
+    has then is documented nowhere, so 423 and the codes of a lease count too.
     """
 
     def __init__(self) -> None:
@@ -145,8 +146,9 @@ class _OneLakeRetry(Retry):
 
     def is_temporary(self, settings: dict[str, Any], response: PipelineResponse[Any, Any]) -> bool:
         answer, method = response.http_response, response.http_request.method
-        if answer.status_code == 409 and method == "DELETE":
-            return bool(answer.headers.get("x-ms-error-code") != "DirectoryNotEmpty")
+        code = answer.headers.get("x-ms-error-code", "")
+        if method == "DELETE" and (answer.status_code in (409, 423) or code.startswith("Lease")):
+            return bool(code != "DirectoryNotEmpty")
         return super().is_temporary(settings, response)
 
     def send(self, request: PipelineRequest[Any]) -> PipelineResponse[Any, Any]:
@@ -325,7 +327,11 @@ class OneLakeStorage:
         return ListedFiles(self, self._list(folder, recursive=True))
 
     def _list(self, folder: str, recursive: bool) -> ByFolder:
-        """List a folder, or all folders below it too."""
+        """List a folder, or all folders below it too.
+
+        OneLake was seen to stop a recursive listing after some levels, so folders without content
+        are listed again on their own.
+        """
         with self._explained("list", folder):
             try:
                 found = list(self._files.get_paths(self._path(folder), recursive=recursive))
@@ -340,6 +346,15 @@ class OneLakeStorage:
             if not name.startswith(CLAIM):
                 entry = Entry(name, size, item.is_directory)
                 folders.setdefault("/".join(parents), []).append(entry)
+        below = [
+            f"{path}/{entry.name}" if path else entry.name
+            for path, entries in folders.items()
+            for entry in entries
+            if recursive and entry.is_folder
+        ]
+        for path in below:
+            if path not in folders:
+                folders |= self._list(path, recursive=True)
         return {path: sorted(each, key=attrgetter("name")) for path, each in folders.items()}
 
     def read(self, path: str) -> bytes | None:
