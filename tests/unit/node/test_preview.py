@@ -80,6 +80,15 @@ def test_nodes_downstream_read_the_relation_that_a_dry_run_has_built(tmp_path: P
     assert set(world.spark.tables) == {"orders", built.identifier}
 
 
+def test_a_view_of_the_latest_version_of_a_python_model_runs_no_python(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    node = world.node(FakeAdapter(world.spark))
+    node.model["language"] = "python"
+    node.is_view = True
+
+    node.run_own_code(lambda _: False)
+
+
 def test_a_dry_run_fails_where_a_run_would_hold_rows_or_finish_a_batch(tmp_path: Path) -> None:
     world = published_world(tmp_path, max_deleted=0)
     with pytest.raises(CompilationError, match="A run would hold these rows"):

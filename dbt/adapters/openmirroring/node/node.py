@@ -209,7 +209,8 @@ class Node:
         with self.warehouse.users_code(allows):
             for statement in sqlparse.split(self.config.get("sql_header") or ""):
                 self._run(statement)
-        if self.model.get("language") == "python":
+        # dbt makes a view of a Python model's table in SQL
+        if self.model.get("language") == "python" and not self.is_view:
             code = self._context["compiled_code"]
             if writes(code) and not allows(f"insert into {code}"):
                 raise DbtRuntimeError(
