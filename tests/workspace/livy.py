@@ -309,7 +309,7 @@ def released_interpreter(place: Place) -> Steps:
     "works?",
     assumes="We do not know; a session ends after 20 idle minutes.",
     source='Livy, "Session time-out"; it does not name interpreters',
-    rests_on="spark/livy/session.py::_KEEP_ALIVE",
+    rests_on="spark/livy/conversation.py::_KEEP_ALIVE",
     otherwise="Keep each interpreter alive, not only the session.",
     lane="livy",
     needs="livy",

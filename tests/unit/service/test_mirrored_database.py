@@ -347,7 +347,8 @@ def test_a_long_running_operation_is_followed_to_its_end(
 
     if told:
         assert refusal(create, {}).startswith(f"The mirrored database 'shop'{told}")
-        assert sum(server.clock.slept) == slept
+        # the budget of requests has shorter pauses
+        assert sum(each for each in server.clock.slept if each >= 20) == slept
     else:
         assert create({})
         assert server.clock.slept[:2] == [20, 20]
