@@ -182,7 +182,9 @@ class Interruptions:
         is_main = threading.current_thread() is threading.main_thread()
         names = ("SIGINT", "SIGTERM", "SIGHUP") if is_main else ()
         signals = [getattr(signal, name) for name in names if hasattr(signal, name)]
-        before = {each: signal.signal(each, self._handle) for each in signals}
+        # what nohup and a shell's `&` have switched off stays so
+        heard = [each for each in signals if signal.getsignal(each) != signal.SIG_IGN]
+        before = {each: signal.signal(each, self._handle) for each in heard}
         try:
             yield
         finally:

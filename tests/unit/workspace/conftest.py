@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,6 +23,14 @@ TOKEN = jwt.encode(CLAIMS, "a secret of Entra, which nobody here knows", "HS256"
 
 # runs the command with arguments, and returns its exit status and the result
 Run = Callable[..., tuple[int, Result]]
+
+
+@pytest.fixture(autouse=True)
+def _hears_ctrl_c() -> Iterator[None]:
+    """A shell that starts tests in the background switches it off."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
