@@ -5,6 +5,8 @@ Every run is a process of its own, with the embedded Spark in the project.
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import subprocess
 import sys
@@ -32,6 +34,10 @@ def dbt(folder: Path, *arguments: str, succeeds: bool = True) -> str:
     )
     # 2 if Spark has not started
     assert done.returncode in ((0,) if succeeds else (1, 2)), done.stdout
+    # a Spark that ends with its command uses its folder until it lets go of the lock
+    lock = os.open(folder / ".spark", os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.close(lock)
     return " ".join(done.stdout.split())
 
 
@@ -160,7 +166,7 @@ def test_each_way_out_of_a_copy_of_a_project_with_iceberg_tables_works(
     copy = copied(moving, tmp_path / "copy")
     assert f"has Iceberg tables, e.g. {moving.schema}.iceberg" in dbt(copy.path, succeeds=False)
 
-    shutil.rmtree(moving.path)
+    moving.path.rename(tmp_path / "original")
     copy.path.rename(moving.path)
     assert "unchanged" in dbt(moving.path)
 
