@@ -1,18 +1,23 @@
 """The whole command that asks a Fabric workspace, against stand-ins: with dbt, Spark and Livy.
 
-What needs no Spark, and more faults, are in `tests/unit/workspace`.
+More faults, which need no Spark, are in `test_workspace_faults.py`.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from tests.unit.workspace.conftest import Run, run, servers
-from tests.unit.workspace.test_run import HERE, OTHERS, answers, assert_only_changes
+from tests.functional.environments.test_workspace_faults import (
+    HERE,
+    OTHERS,
+    answers,
+    assert_only_changes,
+)
+from tests.functional.environments.workspace import Run, hears_ctrl_c, run, servers
 from tests.workspace.probe import PROBES, Answer
 from tests.workspace.stand_ins import FAULTS, StandIns
 
-__all__ = ["run", "servers"]  # fixtures
+__all__ = ["hears_ctrl_c", "run", "servers"]  # fixtures
 
 
 @pytest.mark.needs(session="dbt runs with a Spark of its own")

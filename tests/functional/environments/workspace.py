@@ -1,3 +1,5 @@
+"""The command that asks a workspace, against stand-ins for Fabric."""
+
 from __future__ import annotations
 
 import signal
@@ -26,7 +28,7 @@ Run = Callable[..., tuple[int, Result]]
 
 
 @pytest.fixture(autouse=True)
-def _hears_ctrl_c() -> Iterator[None]:
+def hears_ctrl_c() -> Iterator[None]:
     """A shell that starts tests in the background switches it off."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield

@@ -9,12 +9,21 @@ from typing import Any
 
 import pytest
 
+from tests.functional.environments.workspace import (
+    CLAIMS,
+    TOKEN,
+    Run,
+    hears_ctrl_c,
+    run,
+    servers,
+)
 from tests.onelake_server import Request
-from tests.unit.workspace.conftest import CLAIMS, TOKEN, Run
 from tests.workspace.__main__ import main
 from tests.workspace.probe import Answer
 from tests.workspace.result import Result
 from tests.workspace.stand_ins import NAME, StandIns, planted
+
+__all__ = ["hears_ctrl_c", "run", "servers"]  # fixtures
 
 OTHERS = ["sales of others"]
 
