@@ -213,6 +213,8 @@ def test_a_start_that_is_interrupted_ends_its_jvm_for_which_a_later_one_would_wa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(embedded, "_started", interrupted)
+    # the Spark of other tests in this process stays
+    monkeypatch.setattr(embedded, "_forget", lambda: None)
 
     with pytest.raises(KeyboardInterrupt):
         embedded.start(SparkSetup(tmp_path, {}))
