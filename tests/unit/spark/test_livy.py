@@ -26,7 +26,7 @@ NO_OPTIONS: dict[str, Any] = {}
 
 @pytest.fixture(params=["apache", "fabric"])
 def livy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Livy]:
-    monkeypatch.setattr(conversation, "_LAST_WAIT", 0.05)
+    monkeypatch.setattr(conversation, "LAST_PAUSE", 0.05)
     started = Livy(monkeypatch, in_fabric=request.param == "fabric")
     yield started
     started.released.set()

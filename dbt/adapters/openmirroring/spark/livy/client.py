@@ -10,6 +10,7 @@ definition `Livy-API-swagger` in microsoft/fabric-samples.
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -48,6 +49,9 @@ _WAYS_OUT = {
     "Monitoring hub, or run again later.",
 }
 
+
+# the longest pause between two requests for a state, in seconds
+LAST_PAUSE = 3.0
 
 # requests for the state of a statement before the session itself is checked
 _QUESTIONS = 10
@@ -129,7 +133,7 @@ class LivyClient:
     def __init__(self, server: LivyServer, credential: TokenCredential | None) -> None:
         self.url = server.sessions
         # Fabric counts the requests of an identity
-        self.first_pause = 0.3 if server.is_fabric else 0.05
+        self._first_pause = 0.3 if server.is_fabric else 0.05
         self._place = shown_url(server.url)
         # Livy requires this header if its protection against cross-site requests is on
         headers = {"X-Requested-By": "dbt-openmirroring"}
@@ -154,6 +158,14 @@ class LivyClient:
             refused=LivyError,
             unanswered=LivyError,
         )
+
+    def pause_since(self, start: float) -> float:
+        """Return the pause before the next request: a quarter of the time since a start.
+
+        Args:
+            start: as `time.monotonic` has it
+        """
+        return min(max((time.monotonic() - start) / 4, self._first_pause), LAST_PAUSE)
 
     def create(self, options: dict[str, Any]) -> str:
         """Request a new session with options of Livy's documentation, and return its id.

@@ -24,6 +24,7 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.spark.livy.client import (
+    LAST_PAUSE,
     LivyClient,
     SessionEndedError,
     StatementError,
@@ -32,10 +33,6 @@ from dbt.adapters.openmirroring.spark.livy.driver import PATIENCE
 
 # Seconds between exchanges that keep an idle session alive. Fabric ends one after 20 minutes.
 _KEEP_ALIVE = 240.0
-
-# The longest time that an exchange waits in the session, in seconds: while another thread of dbt
-# may send a statement, and while all of them wait. New statements have to wait until it ends.
-_LAST_PAUSE, _LAST_WAIT = 3.0, 3.0
 
 # Statements in one exchange have this many characters at most, if they are more than one. Livy may
 # refuse a request that is too large.
@@ -46,7 +43,7 @@ _TICK = 0.1
 
 _PIECE = re.compile(r"openmirroring:(\w+):(\d+):(\d+):([A-Za-z0-9+/=]*):end")
 
-_OVER = "The command has ended, so the statement was cancelled."
+OVER = "The command has ended, so the statement was cancelled."
 
 
 class CutOffError(DbtRuntimeError):
@@ -214,7 +211,7 @@ class Conversation:
         return is_quiet
 
     def _talk(self) -> None:
-        error: DbtRuntimeError = DbtRuntimeError(_OVER)
+        error: DbtRuntimeError = DbtRuntimeError(OVER)
         try:
             while self._take():
                 try:
@@ -306,25 +303,20 @@ class Conversation:
 
     def _refuse_new(self) -> None:
         while self._new:
-            error = self.ended.of(is_sent=False) if self.ended else DbtRuntimeError(_OVER)
+            error = self.ended.of(is_sent=False) if self.ended else DbtRuntimeError(OVER)
             self._new.popleft().answer.set_exception(error)
 
     def _seconds(self) -> float:
         """Return how long the driver may wait for an answer."""
         if any(request.is_cancelled for request in self._running.values()):
-            return self._client.first_pause
-        if len(self._running) >= self._threads:
-            return _LAST_WAIT
-        return self._quarter()
-
-    def _quarter(self) -> float:
-        """Return a quarter of the time since the last news, within its limits."""
-        waited = time.monotonic() - self._last_news
-        return min(max(waited / 4, self._client.first_pause), _LAST_PAUSE)
+            return self._client.pause_since(time.monotonic())
+        # as long as dbt has a free thread, it may send a statement, which waits for the exchange
+        is_full = len(self._running) >= self._threads
+        return LAST_PAUSE if is_full else self._client.pause_since(self._last_news)
 
     def _pause(self) -> None:
-        if self._stopped.wait(self._quarter()):
-            raise DbtRuntimeError(_OVER)
+        if self._stopped.wait(self._client.pause_since(self._last_news)):
+            raise DbtRuntimeError(OVER)
         for id_, request in self._unconfirmed.items():
             if "model" in request.task and request.is_cancelled and id_ not in self._interrupted:
                 self._interrupted.add(id_)

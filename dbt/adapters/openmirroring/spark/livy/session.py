@@ -30,7 +30,7 @@ from dbt.adapters.openmirroring.spark.livy.client import (
     SessionEndedError,
     session_ended,
 )
-from dbt.adapters.openmirroring.spark.livy.conversation import Answer, Conversation, Request
+from dbt.adapters.openmirroring.spark.livy.conversation import OVER, Answer, Conversation, Request
 from dbt.adapters.openmirroring.spark.livy.records import (
     RecordFile,
     SessionRecord,
@@ -70,9 +70,6 @@ if {DRIVER!r} not in globals():
 # seconds that a session may take to start, and to end, and seconds before the user is told
 _START, _END = 1200.0, 60.0
 _TELL_AFTER = 5.0
-
-# the longest pause between two requests for a state, in seconds
-_LAST_PAUSE = 3.0
 
 
 class LivySession:
@@ -261,15 +258,14 @@ class LivySession:
         return int(running[1]) if running else 0
 
     def _pause(self, started: float, cancelled: threading.Event) -> None:
-        """Wait before the next request for a state, for a quarter of the time waited so far."""
-        waited = time.monotonic() - started
-        cancelled.wait(min(max(waited / 4, self._client.first_pause), _LAST_PAUSE))
+        """Wait before the next request for a state."""
+        cancelled.wait(self._client.pause_since(started))
         self._stop_if(cancelled)
 
     def _stop_if(self, cancelled: threading.Event) -> None:
         # before its first node, dbt ends an interrupted command without cancelling statements
         if self._over.is_set():
-            raise DbtRuntimeError("The command has ended, so the statement was cancelled.")
+            raise DbtRuntimeError(OVER)
         if cancelled.is_set():
             cancelled.clear()  # so that statements that clean up afterwards can run
             raise DbtRuntimeError("The statement was cancelled.")
