@@ -80,7 +80,8 @@ class Combination:
         python = self.install()
         results = self.environment / f"{self.method}-{self.file_format}.xml"
         options = [f"--method={self.method}", f"--file-format={self.file_format}"]
-        command = [str(python), "-m", "pytest", "-q", f"--junitxml={results}"]
+        command = [str(python), "-m", "pytest", "-q", "-n2", "--dist=worksteal"]
+        options.append(f"--junitxml={results}")
         subprocess.run([*command, *options, *tests], check=False, cwd=ROOT, stdout=sys.stderr)
         suite = ElementTree.parse(results).getroot()[0]
         number = {name: int(suite.get(name, "0")) for name in ("failures", "errors", "skipped")}

@@ -38,7 +38,7 @@ def batches(project: Project, zone: str = UTC, columns: str = "*", **config: Any
 
 
 def ids(project: Project) -> list[int]:
-    return sorted(int(dict(row)["id"].removeprefix("int ")) for row in project.mirror())
+    return sorted(int(dict(row)["id"].removeprefix("int ")) for row in project.mirror().elements())
 
 
 @pytest.mark.usefixtures("each_size")

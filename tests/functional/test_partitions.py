@@ -25,7 +25,9 @@ def set_zone(project: Project, zone: str) -> None:
 
 def times(project: Project, name: str = "orders") -> list[str]:
     """The times of the mirrored table, in UTC."""
-    return sorted(dict(row)["at"].removeprefix("datetime ") for row in project.mirror(name))
+    return sorted(
+        dict(row)["at"].removeprefix("datetime ") for row in project.mirror(name).elements()
+    )
 
 
 def formats(project: Project) -> dict[str, dict[str, str]]:

@@ -229,7 +229,9 @@ def test_rows_after_the_last_time_come_once_when_clocks_are_set_back(
         )
         project.run()
 
-    assert sorted(dict(row)["id"] for row in project.mirror()) == [f"int {n}" for n in range(5)]
+    assert sorted(dict(row)["id"] for row in project.mirror().elements()) == [
+        f"int {n}" for n in range(5)
+    ]
 
 
 UNIT_TEST = """

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,7 @@ from tests.functional.environments.workspace import (
     run,
     servers,
 )
-from tests.onelake_server import Request
+from tests.workspace import __main__
 from tests.workspace.__main__ import main
 from tests.workspace.probe import Answer
 from tests.workspace.result import Result
@@ -127,19 +126,17 @@ def test_a_run_that_is_kept_is_asked_again_and_then_removed(
 
 
 def test_the_answers_of_a_paused_capacity_are_seen_and_nothing_is_left(
-    servers: StandIns, run: Run
+    servers: StandIns, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace, answer, asked = servers.fabric.workspaces[0], servers.fabric._answer, [0]
+    workspace, tell = servers.fabric.workspaces[0], __main__._tell
 
-    def paused(request: Request) -> Any:
-        asked[0] += request.path.endswith("getMirroringStatus")
-        # after the start, the user pauses the capacity, and resumes it
-        workspace.capacity_paused = 6 < asked[0] < 10
-        if workspace.capacity_paused:
+    def user_does(told: str) -> None:
+        tell(told)
+        if told.startswith(("Pause", "Resume")):
+            workspace.capacity_paused = told.startswith("Pause")
             workspace.databases[-1].statuses = ["Paused"]
-        return answer(request)
 
-    servers.fabric._answer = paused  # type: ignore[method-assign]
+    monkeypatch.setattr(__main__, "_tell", user_does)
 
     status, result = run("--pause-capacity", "--only", "35")
 
