@@ -164,7 +164,7 @@ def crossed(zone: str, set_zone: str | None = None) -> str:
     return f"{{{{ crossed({values}, {set_zone!r}) }}}}"
 
 
-@pytest.fixture(params=[BERLIN, NEW_YORK])
+@pytest.fixture(params=[pytest.param(BERLIN, marks=pytest.mark.slow), NEW_YORK])
 def _zone_of_process(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, project: Project
 ) -> Iterator[None]:

@@ -51,6 +51,13 @@ def project(server: SparkServer, tmp_path: Path) -> Project:
     return project_on(server, "livy", tmp_path)
 
 
+@pytest.fixture
+def spark(server: SparkServer) -> Iterator[SparkSession]:
+    session = SparkSession.builder.remote(server.url).create()
+    yield session
+    session.stop()
+
+
 def test_a_project_runs_without_java_on_the_machine_of_dbt(project: Project) -> None:
     assert_runs_without_java(project)
 
@@ -79,10 +86,9 @@ def test_an_error_of_spark_is_reported_without_the_stack_of_its_jvm(project: Pro
 @pytest.mark.parametrize("is_kept", [False, True], ids=["ended", "kept"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["killed", "cancelled"])
 def test_a_command_after_one_that_ended_while_four_statements_ran_does_not_meet_them(
-    server: SparkServer, project: Project, number: signal.Signals, is_kept: bool
+    spark: SparkSession, project: Project, number: signal.Signals, is_kept: bool
 ) -> None:
     """A row that an earlier statement adds late would be in Spark only."""
-    spark = SparkSession.builder.remote(server.url).create()
     project.target |= {"threads": 4, "reuse_session": is_kept}
     project.write_project()
     names = [f"t{each}" for each in range(4)]
@@ -112,4 +118,3 @@ def test_a_command_after_one_that_ended_while_four_statements_ran_does_not_meet_
             relation = relation_rows(spark, project.schema, name)
             assert project.mirror(name) == relation
             assert sum(relation.values()) <= 2 * (point + 1)
-    spark.stop()
