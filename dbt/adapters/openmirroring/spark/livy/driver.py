@@ -69,7 +69,7 @@ class Driver:
         self._answers: dict[str, list[str]] = {}
         self._seen: set[str] = set()
         self._heard = math.inf
-        threading.Thread(target=self._watch, daemon=True).start()
+        self._is_watched = False
 
     def begin(self) -> None:
         """End what an earlier command has left, and print how many of its statements run on."""
@@ -116,7 +116,11 @@ class Driver:
         if "model" in request:
             self._carry_out(request, before)
             return
-        self._running.add(request["id"])
+        with self._changed:
+            self._running.add(request["id"])
+            if not self._is_watched:
+                self._is_watched = True
+                threading.Thread(target=self._watch, daemon=True).start()
         thread = threading.Thread(target=self._carry_out, args=(request, before), daemon=True)
         self._latest[request["connection"]] = thread
         thread.start()
@@ -153,8 +157,12 @@ class Driver:
             self._spark.sparkContext.cancelJobGroup(request)
 
     def _watch(self) -> None:
+        """Cancel statements whose dbt is silent, until none run."""
         while True:
-            time.sleep(SILENCE / 20)
+            with self._changed:
+                if self._changed.wait_for(lambda: not self._running, SILENCE / 20):
+                    self._is_watched = False
+                    return
             if time.monotonic() - self._heard > SILENCE:
                 self._cancel(set(self._running))
 
