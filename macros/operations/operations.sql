@@ -5,17 +5,18 @@
 {#- Show the state of each mirrored table. Nothing is changed, and Spark is not asked.
 
     Args:
-      format: `text`, as without it, or `json` -#}
+      format: `json` prints one line of JSON -#}
 {% macro mirror_status(format) %}
   {%- do mirror_outcome(adapter.run_operations(graph).status(dict(kwargs, format=format))) -%}
 {% endmacro %}
 
-{#- Fail if a mirrored table has failed, or is blocked, missing, held, behind or stale. Nothing is changed, and Spark is not asked.
+{#- Fail if a mirrored table has failed, or is blocked, missing, held, behind or stale. Nothing is changed, and Spark is not
+    asked.
 
     Args:
-      older_than: how long a publication may be unapplied or unfinished, such as `30m` or `7d`; `2h` without it
-      stale_after: how long nothing may have been published of a table; without it any time
-      format: `text`, as without it, or `json` -#}
+      older_than: after this time, a publication that is not applied or not finished is a problem
+      stale_after: after this time, a table of which nothing was published is a problem. If it is left out, none is
+      format: `json` prints one line of JSON -#}
 {% macro mirror_check(older_than, stale_after, format) %}
   {%- set given = dict(kwargs, older_than=older_than, stale_after=stale_after, format=format) -%}
   {%- do mirror_outcome(adapter.run_operations(graph).check(given)) -%}
@@ -24,20 +25,20 @@
 {#- List what was published, batch by batch.
 
     Args:
-      table: `schema.table`, the table alone, or the name or unique id of its node; without it all
-      limit: batches of a table; 10 without it
-      format: `text`, as without it, or `json` -#}
+      table: one table. If it is left out, all
+      limit: the batches of each table
+      format: `json` prints one line of JSON -#}
 {% macro mirror_history(table, limit, format) %}
   {%- set given = dict(kwargs, table=table, limit=limit, format=format) -%}
   {%- do mirror_outcome(adapter.run_operations(graph).history(given)) -%}
 {% endmacro %}
 
-{#- Write state and history of each mirrored table to a page, target/mirror_report.html. -#}
+{#- Write state and history of each mirrored table to a page, `target/mirror_report.html`. -#}
 {% macro mirror_report() %}
   {%- do mirror_outcome(adapter.run_operations(graph).report(kwargs)) -%}
 {% endmacro %}
 
-{#- Finish what earlier runs have committed, without building anything. -#}
+{#- Finish what killed runs have committed, without building anything. -#}
 {% macro mirror_recover() %}
   {%- do mirror_outcome(adapter.run_operations(graph).recover(kwargs)) -%}
 {% endmacro %}
@@ -45,32 +46,32 @@
 {#- Bring back the rows that were published last from the mirrored tables.
 
     Args:
-      table: as for mirror_rebuild; its rows take the place of others that Spark has. Without it all tables that Spark has
-        lost -#}
+      table: one table. Its published rows replace those that Spark has. If it is left out, all tables that Spark has lost
+        are restored -#}
 {% macro mirror_restore(table) %}
   {%- do mirror_outcome(adapter.run_operations(graph).restore(dict(kwargs, table=table))) -%}
 {% endmacro %}
 
-{#- Publish the difference between the mirrored table and what Spark has of it: after mirror_equals_model has failed.
+{#- Publish the difference between a mirrored table and its rows in Spark, as after `mirror_equals_model` has failed.
 
     Args:
-      table: as for mirror_rebuild -#}
+      table: the table to repair -#}
 {% macro mirror_repair(table) %}
   {%- do mirror_outcome(adapter.run_operations(graph).repair(dict(kwargs, table=table))) -%}
 {% endmacro %}
 
-{#- Publish a table as it is in Spark as a rebuild, without computing its rows.
+{#- Publish the rows that Spark has of a table as a rebuild, without computing them.
 
     Args:
-      table: `schema.table`, the table alone, or the name or unique id of its node -#}
+      table: the table to rebuild -#}
 {% macro mirror_rebuild(table) %}
   {%- do mirror_outcome(adapter.run_operations(graph).rebuild(dict(kwargs, table=table))) -%}
 {% endmacro %}
 
-{#- Publish what is held, whatever its tests say; also what `max_deleted` has stopped.
+{#- Publish held rows, whatever their tests say, also those that `max_deleted` has stopped.
 
     Args:
-      table: `schema.table`, the table alone, or the name or unique id of its node; without it all -#}
+      table: one table. If it is left out, all that are held -#}
 {% macro mirror_publish(table) %}
   {%- do mirror_outcome(adapter.run_operations(graph).publish_held(dict(kwargs, table=table))) -%}
 {% endmacro %}
@@ -90,18 +91,17 @@
   {%- endif -%}
 {% endmacro %}
 
-{#- Drop the table folders of this target that no mirrored node has any more.
+{#- List orphans, which are table folders of this target without a node, or drop them.
 
     Args:
-      dry_run: only list them, as without this argument
-      schema: of those to drop; without it all schemas of this target
-      table: to drop, `schema.table` or a list of them, also what another target may publish -#}
+      dry_run: with `false` they are dropped
+      schema: only those in this schema
+      table: only these, as `schema.table`, also if another target may publish them -#}
 {% macro mirror_drop_orphans(dry_run, schema, table) %}
   {%- do mirror_outcome(adapter.run_operations(graph).drop_orphans(dict(kwargs, dry_run=dry_run, schema=schema, table=table))) -%}
 {% endmacro %}
 
-{#- Start and end the embedded Spark once, as for the layer of a container image, so that later starts are faster.
-    Nothing is published, and the landing zone is not asked. -#}
+{#- Start and end the embedded Spark once, so that later starts are faster, for the layer of a container image. -#}
 {% macro mirror_prepare() %}
   {%- do mirror_outcome(adapter.run_operations(graph).prepare(kwargs)) -%}
 {% endmacro %}
@@ -111,18 +111,18 @@
   {%- do mirror_outcome(adapter.run_operations(graph).stop_spark(kwargs)) -%}
 {% endmacro %}
 
-{#- Apply what was published to the mirrored tables beside a local landing zone, as the service would. -#}
+{#- Apply what was published to a local landing zone to Delta tables beside it, as Fabric would. -#}
 {% macro mirror_replicate() %}
   {%- do mirror_outcome(adapter.run_operations(graph).replicate(kwargs)) -%}
 {% endmacro %}
 
-{#- Create the mirrored database that `landing_zone` names, for open mirroring, or change the definition of the one that
-    is there. It is not started. What is left out stays as it is; of a new one it is Fabric's default.
+{#- Create the mirrored database that `landing_zone` names, or change its definition. It is not started. An argument that is
+    left out changes nothing. A new database gets Fabric's default.
 
     Args:
-      default_schema: of tables without a schema; of a new one `dbo`
-      retention_days: how long Fabric keeps files that the tables do not need any more, 1 to 30
-      change_data_feed: whether its tables have Delta's change data feed -#}
+      default_schema: the schema of tables without a schema; `dbo` in a new database
+      retention_days: how long Fabric keeps files that the tables no longer need
+      change_data_feed: whether all its tables have Delta's change data feed -#}
 {% macro mirror_create_database(default_schema, retention_days, change_data_feed) %}
   {%- set given = dict(
     kwargs, default_schema=default_schema, retention_days=retention_days, change_data_feed=change_data_feed
@@ -130,7 +130,7 @@
   {%- do mirror_print(adapter.run_operations(graph).mirrored_database().create(given)) -%}
 {% endmacro %}
 
-{#- Print the definition of the mirrored database: what `mirroring.json` in Git would hold. -#}
+{#- Print the definition of the mirrored database, as Git has it in `mirroring.json`. -#}
 {% macro mirror_definition() %}
   {%- do mirror_print(adapter.run_operations(graph).mirrored_database().definition(kwargs)) -%}
 {% endmacro %}
@@ -140,7 +140,7 @@
   {%- do mirror_print(adapter.run_operations(graph).mirrored_database().start(kwargs)) -%}
 {% endmacro %}
 
-{#- Stop the mirrored database. A new start begins anew with what is left in the landing zone, for every table.
+{#- Stop the mirrored database. A later start loads each table from the files that are still in the landing zone.
 
     Args:
       confirm: the name of the mirrored database -#}

@@ -1,4 +1,4 @@
-"""Draw the first table on the time of a run in docs/costs.md, as docs/performance.svg."""
+"""Draw the first table on speed in docs/contributing/guarantees.md, as docs/performance.svg."""
 
 from __future__ import annotations
 
@@ -61,6 +61,6 @@ def svg(found: dict[str, float]) -> str:
 
 
 if __name__ == "__main__":
-    section = text_of(DOCS / "costs.md", "The time of a run")
+    section = text_of(DOCS / "contributing" / "guarantees.md", "Speed")
     first_table = section[section.index("|") :].partition("\n\n")[0]
     (DOCS / "performance.svg").write_text(svg(ratios(first_table)))

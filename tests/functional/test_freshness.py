@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dbt.cli.main import dbtRunner
 
 from tests.functional.project import Project
-from tests.matrix import ROOT
-from tests.pages import blocks_of
 
 SOURCES = """
 sources:
@@ -21,8 +18,17 @@ sources:
     tables: [{name: loaded}, {name: seen}]
 """
 
-PAGE = ROOT / "docs" / "alerts.md"
-TOLD = re.findall(r"([A-Z]+) freshness of sales\.(\w+)", PAGE.read_text())
+SALES = """
+sources:
+  - name: sales
+    schema: "{{ target.schema }}"
+    config:
+      freshness: {warn_after: {count: 26, period: hour}}
+    tables:
+      - name: orders
+      - name: customers
+        config: {loaded_at_query: "select max(ordered_at) from {{ target.schema }}.orders"}
+"""
 
 
 def freshness(project: Project, source: str, of: str = "raw") -> Any:
@@ -48,15 +54,13 @@ def test_a_source_is_as_fresh_as_its_last_rows_and_a_view_has_no_time(project: P
     assert "Set `loaded_at_field` or `loaded_at_query` for this source" in seen.message
 
 
-def test_a_mirrored_table_is_as_fresh_as_its_rows_in_spark_as_the_page_says(
+def test_a_mirrored_table_is_as_fresh_as_its_rows_in_spark(
     project: Project,
 ) -> None:
     # dbt takes a time without an offset for one in UTC
     project.target["server_side_parameters"] = {"spark.sql.session.timeZone": "Europe/Berlin"}
     project.write_project()
-    [sources] = [b.text for b in blocks_of(PAGE) if b.title == "sales.yml"]
-    named = sources.replace("- name: sales", f"- name: sales\n    schema: {project.schema}")
-    project.write("models/sales.yml", named.replace("sales.orders", f"{project.schema}.orders"))
+    project.write("models/sales.yml", SALES.replace("{{ target.schema }}", project.schema))
     old = "select 1 as id, timestamp'2024-05-01 12:00:00' as ordered_at"
     project.model(old, "orders", unique_key="id")
     project.model("select 1 as id", "customers", unique_key="id")
@@ -67,8 +71,7 @@ def test_a_mirrored_table_is_as_fresh_as_its_rows_in_spark_as_the_page_says(
         freshness(project, "orders", "sales"),
     )
 
-    told = {table: status.lower() for status, table in TOLD}
-    assert told == {"customers": by_value.status, "orders": by_file.status}
+    assert (by_value.status, by_file.status) == ("warn", "pass")
     assert by_value.max_loaded_at == datetime(2024, 5, 1, 10, tzinfo=timezone.utc)
 
     # rows that are held are in Spark, and not in the mirror

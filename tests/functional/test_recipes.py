@@ -1,4 +1,4 @@
-"""The recipes of docs/recipes.md, and the figures of docs/alerts.md, as the pages have them."""
+"""The recipes of docs/recipes.md, as the page has them."""
 
 from __future__ import annotations
 
@@ -195,9 +195,7 @@ def test_the_json_of_the_check_tells_how_late_rows_are_applied(project: Project)
     project.run()
     for table in ("orders", "customers"):
         Replicator(project.landing_zone).replicate(project.schema, table)
-    alerts = blocks_of(ROOT / "docs" / "alerts.md")
-    [page] = [block.text for block in alerts if "fromdate" in block.text]
-    command, shown = page.removeprefix("$ ").split("sales.", 1)
+    command, shown = example("fromdate").removeprefix("$ ").split("sales.", 1)
 
     printed = shell(project, command)
 

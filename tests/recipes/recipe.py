@@ -1,4 +1,4 @@
-"""A recipe of the documentation, set up as its page says."""
+"""A recipe of docs/scheduling.md, set up as it says."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,23 +57,25 @@ def comparable(output: str) -> str:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A section of a page, with its files in a folder and its packages in an environment.
+    """A section on scheduling, with its files in a folder and its packages in an environment.
 
     Args:
         section: its headline
         folder: in place of `/srv/shop`
-        page: its name
     """
 
     section: str
     folder: Path
-    page: str = SCHEDULING
 
-    def set_up(self) -> None:
-        """Write the files of the section over those of the project, and install the packages."""
+    def set_up(self, *packages: str) -> None:
+        """Write the files of the section over those of the project, and install its packages.
+
+        Args:
+            packages: others to install
+        """
         self.take(SCHEDULING, PROJECT)
-        self.take(self.page, self.section)
-        (self.folder / ".venv").symlink_to(self._install())
+        self.take(SCHEDULING, self.section)
+        (self.folder / ".venv").symlink_to(self._install(packages))
 
     def take(self, page: str, section: str = "") -> None:
         """Write the files of a page, or of one of its sections."""
@@ -96,7 +99,7 @@ class Recipe:
         """The commands of the section, without those that install or look at something."""
         found = [
             command.replace(FOLDER, str(self.folder))
-            for block in blocks_of(ROOT / "docs" / f"{self.page}.md", self.section)
+            for block in blocks_of(ROOT / "docs" / f"{SCHEDULING}.md", self.section)
             for command in _COMMAND.findall(block.text)
         ]
         return [each for each in found if not each.startswith(("pip ", "python -m venv"))]
@@ -105,7 +108,7 @@ class Recipe:
         """The lines of output in the section, to be found in what was really printed."""
         return [
             comparable(line.removeprefix("... "))
-            for block in blocks_of(ROOT / "docs" / f"{self.page}.md", self.section)
+            for block in blocks_of(ROOT / "docs" / f"{SCHEDULING}.md", self.section)
             if block.language == "console"
             for line in _COMMAND.sub("", block.text).splitlines()
             if line not in ("", "...")
@@ -131,14 +134,14 @@ class Recipe:
         """The numbers of rows in the files of each mirrored table."""
         return published(self.folder / LANDING_ZONE)
 
-    def _install(self) -> Path:
+    def _install(self, others: Sequence[str]) -> Path:
         (line,) = re.findall(
             r"^ *(?:\$|- run:) pip install (.+)$",
-            text_of(ROOT / "docs" / f"{self.page}.md", self.section),
+            text_of(ROOT / "docs" / f"{SCHEDULING}.md", self.section),
             re.MULTILINE,
         )
         project, *packages = shlex.split(line)
         extras = re.findall(r"\w+", project.partition("[")[2])
         environment = ROOT / "build" / "recipes" / self.section.lower().replace(" ", "-")
-        install(environment, PYTHON, extras, packages)
+        install(environment, PYTHON, extras, [*packages, *others])
         return environment

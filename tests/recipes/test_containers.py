@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from tests.functional.processes.test_ready_spark import without_java
-from tests.matrix import PYTHON, ROOT, install
-from tests.pages import blocks_of
 from tests.recipes.cloud import Place, reachable
 from tests.recipes.dockerfile import Dockerfile
 from tests.recipes.recipe import Recipe
@@ -26,26 +22,6 @@ NIGHTS: list[tuple[str, str, dict[str, list[int]]]] = [
     ("id % 3", "if(id = 5, 3, id % 3)", {"orders": [6, 2, 1], "customers": [3, 2, 2]}),
 ]
 AMOUNTS = {0: 90, 1: 120, 2: 20, 3: 50}
-
-# prints what the operator of a DAG asks Kubernetes for
-POD = """
-import json, sys
-from airflow.dag_processing.dagbag import DagBag
-from kubernetes.client import ApiClient
-bag = DagBag("dags")
-assert not bag.import_errors, bag.import_errors
-[dag] = bag.dags.values()
-[task] = dag.tasks
-pod = task.build_pod_request_obj()
-json.dump(ApiClient().sanitize_for_serialization(pod), open(sys.argv[1], "w"))
-"""
-
-CLUSTER = {
-    "current-context": "tests",
-    "contexts": [{"name": "tests", "context": {"cluster": "tests", "user": "tests"}}],
-    "clusters": [{"name": "tests", "cluster": {"server": "https://127.0.0.1"}}],
-    "users": [{"name": "tests", "user": {}}],
-}
 
 
 @pytest.fixture
@@ -113,13 +89,9 @@ def test_each_run_of_the_workflow_publishes_what_has_changed_and_a_dry_run_says_
 
 def dry_run(recipe: Recipe, place: Place, environment: dict[str, str]) -> None:
     """Check a pull request against what is published, with rights to read."""
-    [output] = [
-        yaml.safe_load(block.text)
-        for block in blocks_of(ROOT / "docs" / "scheduling.md", "Pull requests")
-        if block.title == "profiles.yml, an output"
-    ]
     profiles = yaml.safe_load((recipe.folder / "profiles.yml").read_text())
-    profiles["shop"]["outputs"]["ci"] = output
+    outputs = profiles["shop"]["outputs"]
+    outputs["ci"] = {**outputs["github"], "dry_run": True}
     recipe.write("profiles.yml", yaml.safe_dump(profiles))
     before, rows = place.cloud.changes, place.cloud.published()
 
@@ -145,43 +117,14 @@ def test_each_container_starts_from_the_image_of_classes_and_publishes_what_has_
         **{**dockerfile.environment, **place.network, **place.identity},
         "JAVA_TOOL_OPTIONS": f"-Xlog:class+load:file={tmp_path}/classes.log",
     }
-    for (old, new, rows), command in zip(
-        NIGHTS, [dockerfile.command, *commands_of_pod(recipe, image, tmp_path)], strict=True
-    ):
+    for old, new, rows in NIGHTS:
         start_machine(recipe, image)
         recipe.replace("models/orders.sql", old, new)
 
-        assert not recipe.shell(command, environment).returncode
+        assert not recipe.shell(dockerfile.command, environment).returncode
 
         loaded = (tmp_path / "classes.log").read_text().splitlines()
         assert sum("org.apache.spark" in x and "shared objects file" in x for x in loaded) > 1000
         assert place.cloud.published() == rows
         shutil.copy(recipe.folder / "models" / "orders.sql", image / "models")
     assert place.cloud.amounts == AMOUNTS
-
-
-def commands_of_pod(recipe: Recipe, image: Path, folder: Path) -> list[str]:
-    """What a pod of the DAG does in the second and in the third night."""
-    python = install(
-        ROOT / "build" / "recipes" / "airflow-kubernetes",
-        PYTHON,
-        [],
-        ["apache-airflow", "apache-airflow-providers-cncf-kubernetes"],
-    )
-    (folder / "pod.py").write_text(POD)
-    # the operator looks for a cluster, but this does not start the pod
-    (folder / "kube.yaml").write_text(yaml.safe_dump(CLUSTER))
-    settings = {
-        "AIRFLOW_HOME": str(folder / "airflow"),
-        "DO_NOT_TRACK": "True",
-        "KUBECONFIG": str(folder / "kube.yaml"),
-    }
-    start_machine(recipe, image)
-    command = f"{python} {folder}/pod.py {folder}/pod.json"
-    assert not recipe.shell(command, settings).returncode
-    pod: dict[str, Any] = json.loads((folder / "pod.json").read_text())
-    assert pod["metadata"]["labels"]["azure.workload.identity/use"] == "true"
-    assert pod["spec"]["serviceAccountName"] == "shop"
-    [container] = pod["spec"]["containers"]
-    assert container["resources"]["limits"] == {"memory": "4Gi"}
-    return [" ".join(container["command"])] * 2

@@ -1,4 +1,4 @@
-"""The lines of crontabs run a project every night, and mail what its tables need."""
+"""The lines of crontabs run a project every night, and mail which tables need attention."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_run_is_skipped_while_the_one_before_runs(cron: Recipe) -> None:
 def test_a_failed_test_is_printed_and_a_mail_says_what_waits_for_it(cron: Recipe) -> None:
     nightly = line(cron)
     cron.shell(nightly)
-    cron.take("alerts")
+    cron.take("recipes", "Alerts")
     fine = cron.shell(line(cron))
     assert (fine.returncode, fine.stdout, fine.stderr) == (0, "", "")
     cron.replace("models/orders.sql", "id * 10 as amount", "nullif(id, 5) * 10 as amount")
@@ -56,7 +56,7 @@ def test_a_failed_test_is_printed_and_a_mail_says_what_waits_for_it(cron: Recipe
     assert "not_null_orders_amount" in night.stdout
     assert cron.published() == FULL_LOAD
     assert held.returncode
-    assert told("alerts", "sales.orders: held") in held.stdout
+    assert told("recipes", "sales.orders: held") in held.stdout
 
     cron.replace("models/orders.sql", "nullif(id, 5) * 10 as amount", "(id + 1) * 10 as amount")
 

@@ -1,4 +1,4 @@
-"""Linters, coverage and lineage read a project as their section says."""
+"""Linters, coverage and lineage read a project."""
 
 from __future__ import annotations
 
@@ -7,27 +7,61 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.recipes.recipe import Recipe, comparable
+from tests.matrix import PYTHON, ROOT, install
+from tests.recipes.recipe import PROJECT, SCHEDULING, Recipe
+
+PACKAGES = ["dbt-osmosis", "dbt-score", "dbt-coverage", "sqlfluff"]
+
+# where dbt-osmosis writes the columns of a model
+OSMOSIS = """
+name: shop
+version: "1.0"
+profile: shop
+models:
+  +publish: after_tests
+  shop:
+    +dbt-osmosis: "_{model}.yml"
+"""
+
+# prints where the column `amount` comes from
+LINEAGE = """
+import json
+from pathlib import Path
+from sqlglot.lineage import lineage
+manifest = json.loads(Path("target/manifest.json").read_text())
+model = manifest["nodes"]["model.shop.customers"]
+dialect = manifest["metadata"]["adapter_type"]
+for node in lineage("amount", model["compiled_code"], schema={}, dialect=dialect).walk():
+    print(node.name)
+"""
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Recipe:
-    recipe = Recipe("Tools", tmp_path, "packages")
-    recipe.set_up()
+def shop(tmp_path: Path) -> Recipe:
+    recipe = Recipe(PROJECT, tmp_path)
+    recipe.take(SCHEDULING, PROJECT)
+    recipe.write("dbt_project.yml", OSMOSIS)
+    environment = ROOT / "build" / "recipes" / "tools"
+    install(environment, PYTHON, ["java"], PACKAGES)
+    (tmp_path / ".venv").symlink_to(environment)
     return recipe
 
 
-def test_tools_read_the_project_that_dbt_has_built(tools: Recipe) -> None:
-    build, docs, lineage, coverage, osmosis, score, sqlfluff, *_ = tools.commands()
-    for command in (build, docs):
-        assert not tools.shell(command).returncode
+def printed(shop: Recipe, command: str) -> str:
+    result = shop.shell(command)
+    assert not result.returncode
+    return result.stdout
 
-    told = tools.shell(lineage).stdout + tools.shell(coverage).stdout
-    assert not tools.shell(osmosis).returncode
-    columns = yaml.safe_load((tools.folder / "models" / "_orders.yml").read_text())
+
+def test_tools_read_the_project_that_dbt_has_built(shop: Recipe) -> None:
+    printed(shop, "dbt build")
+    printed(shop, "dbt docs generate")
+
+    assert printed(shop, f"python -c '{LINEAGE}'") == "amount\norders.amount\n"
+    assert "Total" in printed(shop, "dbt-coverage compute doc")
+    printed(shop, "dbt-osmosis yaml refactor --auto-apply")
+    columns = yaml.safe_load((shop.folder / "models" / "_orders.yml").read_text())
     assert [each["data_type"] for each in columns["models"][0]["columns"]] == ["bigint"] * 3
-    told += tools.shell(score).stdout
-    linted = tools.shell(sqlfluff)
-    assert not linted.returncode
-    for line in tools.shown():
-        assert line in comparable(told + linted.stdout)
+    assert "Project score" in shop.shell("dbt-score lint").stdout
+    linted = printed(shop, "sqlfluff lint models --dialect sparksql --rules references")
+    assert "All Finished" in linted

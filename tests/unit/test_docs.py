@@ -18,6 +18,7 @@ from dbt.artifacts.resources.v1.config import NodeConfig as DbtConfig
 from dbt.artifacts.resources.v1.snapshot import SnapshotConfig
 from dbt_common.exceptions import CompilationError
 
+from dbt.adapters.openmirroring.__version__ import version
 from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
 from dbt.adapters.openmirroring.destination.destination import Target
 from dbt.adapters.openmirroring.landing_zone.batch import RowCounts
@@ -37,6 +38,7 @@ from dbt.adapters.openmirroring.operations.status import (
 )
 from dbt.adapters.openmirroring.service.authentication import Identity
 from dbt.adapters.openmirroring.service.reports import ServiceReport
+from tests.operations_page import PAGE, operations_page
 from tests.pages import FENCE, ROOT, Block, blocks_of, source_texts, text_of
 
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -218,6 +220,20 @@ def test_the_tables_of_json_have_each_field_that_operations_print() -> None:
     assert not printed - told
 
 
+def test_the_page_of_operations_is_made_from_their_code() -> None:
+    assert PAGE.read_text() == operations_page(), "run python -m tests.operations_page"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_line_that_installs_names_a_folder_a_wheel_of_this_version_or_an_address(
+    page: Path,
+) -> None:
+    wheel = f"/dbt_openmirroring-{version}-py3-none-any.whl"
+    known = (wheel, "./dbt-openmirroring", "git+https://", "once it is released")
+    for line in re.findall(r"^.*pip install .*openmirroring.*$", page.read_text(), re.MULTILINE):
+        assert any(each in line for each in known), line
+
+
 def test_every_refused_option_of_another_adapter_is_reported() -> None:
     section = text_of(ROOT / "docs" / "packages.md", "From dbt-databricks")
     # the second one is another spelling of the first
@@ -288,8 +304,16 @@ def test_the_navigation_of_the_site_has_each_page_once() -> None:
     assert sorted(pages_in(site["nav"])) == sorted(pages)
 
 
-def test_the_home_page_leads_to_each_page_for_users() -> None:
-    home = ROOT / "docs" / "index.md"
-    pages = {page.name for page in DOCS if page.parent == home.parent} - {home.name}
+HOME = ROOT / "docs" / "index.md"
+FOR_USERS = [page for page in DOCS if page.parent == HOME.parent]
 
-    assert set(re.findall(r"\| \[[^\]]+\]\(([\w-]+\.md)\) \|", home.read_text())) == pages
+
+def test_users_find_sixteen_pages_of_limited_length() -> None:
+    assert len([page for page in FOR_USERS if page != HOME]) <= 16
+    assert sum(len(page.read_text().split()) for page in FOR_USERS) <= 16_600
+
+
+def test_the_home_page_leads_to_each_page_for_users() -> None:
+    pages = {page.name for page in FOR_USERS} - {HOME.name}
+
+    assert set(re.findall(r"\| \[[^\]]+\]\(([\w-]+\.md)\) \|", HOME.read_text())) == pages
