@@ -95,6 +95,24 @@ def test_a_change_set_has_what_has_changed_with_deletes_first(project: Project) 
         project.assert_mirrored(table)
 
 
+def test_a_table_becomes_incremental_and_a_table_again_by_change_sets(project: Project) -> None:
+    project.model(TWO_ROWS, **KEYED)
+    project.run()
+    project.model(
+        "select * from values (2, 'B'), (3, 'c') as t(id, name)",
+        materialized="incremental",
+        **KEYED,
+    )
+
+    assert project.run()["_message"] == "+1 ~1 -0 · #2"
+    project.assert_mirrored()
+
+    project.model(TWO_ROWS, **KEYED)
+
+    assert project.run()["_message"] == "+0 ~1 -1 · #3"
+    project.assert_mirrored()
+
+
 def test_a_new_column_without_a_value_still_reaches_the_mirror(project: Project) -> None:
     project.model(TWO_ROWS, **KEYED)
     project.run()

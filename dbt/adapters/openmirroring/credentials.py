@@ -32,7 +32,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 _PREPARED_START = (
     "`prepared_start` has no effect any more, so remove it from the profile: the embedded Spark "
-    "stays ready for the next command, as long as `spark_idle_timeout` says"
+    "stays ready for the next command for the time of `spark_idle_timeout`"
 )
 
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive

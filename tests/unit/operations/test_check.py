@@ -438,7 +438,7 @@ def test_a_check_fails_if_the_service_does_not_answer(storage: Storage) -> None:
 
     found = checked(storage, ServiceReport())
 
-    told = f"Nobody knows which tables have failed or are behind: {UNREACHABLE}"
+    told = f"Could not read table status from Fabric: {UNREACHABLE}"
     assert found.errors == (with_code(told, "OM103"),)
     assert found.json["service"] == {"status": None, "error": UNREACHABLE}
     assert found.json["problems"] == []

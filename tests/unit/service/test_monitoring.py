@@ -271,9 +271,9 @@ def test_a_table_is_waited_for_until_it_is_as_its_folder_is(
 @pytest.mark.parametrize(
     ("wait", "answers", "told", "seconds"),
     [
-        (gone, [FAILED], "has not dropped sales.orders 15 minutes after its folder was", 900),
+        (gone, [FAILED], "15 minutes after its folder was dropped, the service has not ", 900),
         (gone, [FAILED], "is Running; the table is Failed; its error is a type has changed", 900),
-        (back, [RUNNING], "does not mirror sales.orders", 900),
+        (back, [RUNNING], "recreated, the service does not mirror sales.orders again", 900),
         (gone, [REPLICATING, replace(REPLICATING, status="Paused")], "Paused", 10),
         (back, [RUNNING, ServiceReport("Paused")], "Paused", 10),
         (gone, [DOWN], "Fabric does not answer. Nothing is lost: the next run of the node", 24),

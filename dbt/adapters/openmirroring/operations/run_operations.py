@@ -205,7 +205,7 @@ class RunOperations:
     def check(
         self, *, older_than: str = "2h", stale_after: str | None = None, format: str = "text"
     ) -> Outcome:
-        """Fail if a mirrored table needs somebody."""
+        """Fail if a mirrored table needs attention."""
         late, stale = timedelta_of(older_than), timedelta_of(stale_after) if stale_after else None
         report, problem = self.destination.report()
         place, as_json = self.destination.place, format == "json"

@@ -211,7 +211,7 @@ def check(
     if not checked:
         failed.append(_nothing_checked(len(found), place))
     if without_report:
-        told = f"Nobody knows which tables have failed or are behind: {without_report}"
+        told = f"Could not read table status from Fabric: {without_report}"
         failed.insert(0, with_code(told, "OM103"))
     if as_json:
         line = to_json(

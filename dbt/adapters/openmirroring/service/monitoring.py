@@ -236,7 +236,8 @@ class Service:
         """
         # if the folder did not exist before, the table cannot appear, so an older report is enough
         max_age = 0 if dropped else CHECK_AGE
-        self._wait(table, f"has not dropped {table}", max_age, lambda report: table not in report)
+        what = f"dropped, the service has not dropped {table}"
+        self._wait(table, what, max_age, lambda report: table not in report)
 
     def wait_until_back(self, table: str) -> None:
         """Wait until a table is mirrored again after its folder was recreated (best practices).
@@ -244,7 +245,8 @@ class Service:
         Raises:
             ServiceError: if the table is not mirrored in time, or the service has stopped
         """
-        self._wait(table, f"does not mirror {table} again", 0, lambda report: table in report)
+        what = f"recreated, the service does not mirror {table} again"
+        self._wait(table, what, 0, lambda report: table in report)
 
     def _wait(
         self,
@@ -256,7 +258,8 @@ class Service:
         """Wait for the tables that the service reports.
 
         Args:
-            what: what the service has not done if the time is over
+            what: how the table folder was changed, and what the service has not done if the time
+                is over
         """
         report = None
         try:
@@ -345,7 +348,7 @@ def _gave_up(what: str, report: ServiceReport, table: str) -> ServiceError:
         if words
     )
     return ServiceError(
-        f"The service {what} {REBUILD_TIMEOUT / 60:g} minutes after its folder was: "
+        f"{REBUILD_TIMEOUT / 60:g} minutes after its folder was {what}: "
         f"{told or 'no reason given'}. {_CONTINUES}",
         code="OM713",
     )
@@ -368,7 +371,7 @@ def loss(table: TableFolder, journal: Journal, files: TableFiles, report: Servic
     return (
         f"Fabric no longer mirrors {table.mirrored_table}, and has moved away files that it needs "
         "to begin again. The mirrored database was stopped and started, or created anew, or "
-        "somebody has dropped the table there."
+        "the table was dropped there."
     )
 
 

@@ -198,7 +198,7 @@ def _read(folder: Path) -> tuple[str, list[str]]:
     except (OSError, ValueError, TypeError, KeyError):
         pass
     raise SparkPlaceError(
-        f"{path} is damaged, so nobody knows whether the metastore and the warehouse of this "
+        f"{path} is damaged, so dbt cannot tell whether the metastore and the warehouse of this "
         f"project's Spark belong together. Nothing was changed. Restore {folder.parent} from "
         f"a backup. If metastore and warehouse are as the last run has left them, delete both "
         f"{_RECORD}: it is in {METASTORE} and in {WAREHOUSE}."

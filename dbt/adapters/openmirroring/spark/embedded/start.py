@@ -364,7 +364,7 @@ class ProcessSpark:
         spark = self._spark
         if spark and spark.lease.has_ended(seconds):
             raise SparkError(
-                "Spark has ended while it was in use: somebody has stopped its process, or the "
+                "Spark has ended while it was in use: its process was stopped, or the "
                 f"machine had no memory left. Its log is {spark.setup.home}/spark.log. Run again; "
                 "the next run continues from what was published.",
                 code="OM603",
