@@ -39,6 +39,7 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal, PastBatch
 from dbt.adapters.openmirroring.node.config import NodeConfig
 from dbt.adapters.openmirroring.node.repair import Restored
 from dbt.adapters.openmirroring.node.response import MirrorResponse
+from dbt.adapters.openmirroring.operations import status as status_operations
 from dbt.adapters.openmirroring.operations.held import not_passed
 from dbt.adapters.openmirroring.operations.project_tables import State, TableStatus
 from dbt.adapters.openmirroring.operations.status import check, history, status_lines, table_record
@@ -68,6 +69,9 @@ NUMBERS = re.compile(
     r"(?:(initial|rebuild) \+(\d+)|(unchanged)|\+(\d+) ~(\d+) -(\d+))(?: · #(\d+))?(?: · (.+))?"
 )
 TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+
+# characters of a line in a terminal, which fit on a page of the site
+WIDTH = 100
 
 NOW = datetime.now(timezone.utc)
 HOURS = timedelta(hours=31)
@@ -175,7 +179,11 @@ def event_message(event: Any) -> str:
 
 def plain(line: str) -> str:
     """A line without colours, and with one blank in place of dots and blanks."""
-    return re.sub(r"[ .]*[ ]+", " ", re.sub(r"\x1b\[\d*m", "", line))
+    return re.sub(r"[ .]*[ ]+", " ", without_colours(line))
+
+
+def without_colours(line: str) -> str:
+    return re.sub(r"\x1b\[\d*m", "", line)
 
 
 def is_message(told: str) -> bool:
@@ -259,7 +267,7 @@ def printed() -> set[str]:
         *files(),
         *flights(),
     )
-    return {TIME.sub("TIME", line.strip()) for line in found}
+    return {TIME.sub("TIME", without_colours(line).strip()) for line in found}
 
 
 def batch(
@@ -316,7 +324,7 @@ def statuses() -> Iterator[str]:
     )
     after_a_kill = status("analytics.orders", "unfinished", first, changed)
     for each in (of_four, (after_a_kill,)):
-        yield from status_lines(tables(*each), ServiceReport())
+        yield from status_lines(tables(*each), ServiceReport(), WIDTH)
 
 
 def history_of_a_table() -> Sequence[str]:
@@ -331,7 +339,8 @@ def history_of_a_table() -> Sequence[str]:
     rebuild = batch(RowCounts(998), 1, 998, "rebuild", **more)
     past = tuple(PastBatch.of(each, NOW.isoformat()) for each in before)
     orders: Any = SimpleNamespace(table="analytics.orders", journal=Journal.of(rebuild, NOW, past))
-    return history(tables(orders), None, 20, as_json=False).lines
+    with patch.object(status_operations, "terminal_width", lambda: WIDTH):
+        return history(tables(orders), None, 20, as_json=False).lines
 
 
 def problems() -> Sequence[str]:
