@@ -56,7 +56,7 @@ test-fabric: $(INSTALLED) ## Ask a real Fabric workspace (WORKSPACE=name or id; 
 	@test -n "$(WORKSPACE)" || { echo 'WORKSPACE is missing: make test-fabric WORKSPACE=<name or id>'; exit 2; }
 	$(BIN)/python -m tests.workspace "$(WORKSPACE)" $(ARGS)
 
-test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers, CI and tools as their pages have them; not part of test-all
+test-recipes: $(INSTALLED) ## Run the recipes for cron, Airflow, Dagster, containers, CI and tools; not part of test-all
 	$(BIN)/python -m pytest tests/recipes
 
 test-packages: $(INSTALLED) ## Run dbt packages with their own projects, beside dbt-spark (PACKAGES=folder: they lie there; ONLY=name: one of them); not part of test-all
