@@ -204,10 +204,10 @@ class StagedFiles:
         finding = plan.finding(counted)
         if finding:
             raise MirrorError(
-                f"The files that Spark has written to {self._shown_folder} have, as far as dbt "
-                f"sees them, {finding}. Nothing was published. If Spark runs on several machines, "
-                "all of them must reach this folder: set `landing_zone`, or for OneLake "
-                "`staging_location`, accordingly.",
+                f"In the files that Spark has written to {self._shown_folder}, dbt counts "
+                f"{finding}. Nothing was published. If Spark runs on several machines, set "
+                "`landing_zone`, or for OneLake `staging_location`, to a folder that all of them "
+                "reach.",
                 code="OM610",
             )
         with_rows = {each.name for each in counted}
