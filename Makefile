@@ -17,8 +17,8 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 test: $(INSTALLED) ## Set up everything and test what matters most, in five or six minutes
 	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "core and not slow"
 
-test-more: $(INSTALLED) ## Test every behaviour once, also those of make test
-	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow" --ignore tests/functional/dbt_suite
+test-more: $(INSTALLED) ## Test every behaviour once that make test leaves out
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not core" --ignore tests/functional/dbt_suite
 
 test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; random histories; unit tests that take long
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/unit tests/functional/processes
