@@ -1,4 +1,4 @@
-"""What does not run on Windows is refused there, and the rest can be imported.
+"""What Windows does otherwise, and that every module can be imported there.
 
 `make test-windows` runs these and more tests with a Python for Windows.
 """
@@ -18,12 +18,10 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from dbt.adapters.exceptions.connection import FailedToConnectError
-from dbt_common.exceptions import DbtConfigError
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 import hatch_build
-from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.disk.patience import patiently
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     NotPlainError,
@@ -33,11 +31,7 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import (
     file_url,
     move,
     oddity,
-    patiently,
 )
-from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
-from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from dbt.adapters.openmirroring.spark.embedded.start import ProcessSpark, SparkSetup
 
 # Python's own modules and packages of others are imported first: they know Windows. Then the names
 # are hidden that Windows lacks, and every module of the adapter is imported anew.
@@ -111,28 +105,6 @@ def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(
 
     with storage.lock("_scratchPad/sales.orders"):
         pass
-
-
-def test_the_embedded_spark_is_refused_with_what_to_use_instead(
-    on_windows: None, tmp_path: Path
-) -> None:
-    spark = ProcessSpark()
-
-    with pytest.raises(FailedToConnectError, match=r"WSL.*`livy`, `connect` or `thrift`"):
-        spark.session(spark, SparkSetup(tmp_path, {}))
-
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_replicator_is_refused_and_so_is_a_profile_that_wants_it(
-    on_windows: None, tmp_path: Path
-) -> None:
-    with pytest.raises(ReplicatorError, match="WSL"):
-        Replicator(tmp_path / "Files" / "LandingZone")
-    with pytest.raises(DbtConfigError, match=r"`replicate`.*WSL"):
-        OpenMirroringCredentials(
-            database=None, schema="x", landing_zone="Files/LandingZone", replicate=True
-        )
 
 
 @pytest.mark.parametrize(
