@@ -14,7 +14,7 @@ from tests.onelake_server import OneLakeServer
 # embedded Spark and the replicator
 collect_ignore = (
     [
-        *("landing_zone/test_local_lock.py", "landing_zone/test_power_loss.py", "replicator"),
+        *("landing_zone/test_local_lock.py", "landing_zone/test_power_loss.py"),
         *("spark/test_embedded.py", "spark/test_inherited.py", "spark/test_java.py"),
         *("spark/test_keeper.py", "workspace"),
     ]

@@ -32,6 +32,8 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import (
     move,
     oddity,
 )
+from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
+from tests.unit.replicator.item import Item, rows
 
 # Python's own modules and packages of others are imported first: they know Windows. Then the names
 # are hidden that Windows lacks, and every module of the adapter is imported anew.
@@ -107,6 +109,69 @@ def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(
         pass
 
 
+@pytest.fixture
+def item(on_windows: None, tmp_path: Path) -> Item:
+    """Given a mirrored database with a table and two files that are to be applied."""
+    item = Item(tmp_path / "mirror.MirroredDatabase")
+    item.keyed()
+    item.land_all(rows((1, "a"), (2, "b")), rows((2, "c", 4)))
+    return item
+
+
+def test_the_replicator_applies_files_and_moves_them_away(item: Item) -> None:
+    assert item.scan().status == "Replicating"
+
+    assert item.rows() == [(1, "a"), (2, "c")]
+    assert item.left() == ["2.parquet"]
+    monitoring = item.path / "Files" / "Monitoring"
+    assert {"tables.json", "replicator.json"} <= {path.name for path in monitoring.iterdir()}
+
+
+@pytest.mark.parametrize(("refusals", "status"), [(3, "Replicating"), (100, "Failed")])
+def test_a_file_that_another_program_reads_is_moved_later_and_applied_once(
+    item: Item, monkeypatch: pytest.MonkeyPatch, refusals: int, status: str
+) -> None:
+    rename, left = os.rename, [PermissionError(errno.EACCES, "in use")] * refusals
+
+    def refused(*args: Any, **options: Any) -> None:
+        if left:
+            raise left.pop()
+        rename(*args, **options)
+
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(os, "rename", refused)
+    assert item.scan().status == status
+    left.clear()
+
+    assert item.scan().status == "Replicating"
+
+    assert item.rows() == [(1, "a"), (2, "c")]
+    assert item.left() == ["2.parquet"]
+
+
+def test_a_table_folder_that_is_recreated_meanwhile_is_neither_marked_nor_emptied(
+    item: Item, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = MirroredTable.append
+
+    def recreated_meanwhile(self: MirroredTable, *args: Any) -> int | None:
+        count = append(self, *args)
+        # not deleted, because systems other than Windows may give its number to the new one
+        item.folder().rename(item.path / "former")
+        item.keyed()
+        item.land_all(rows((1, "new")), rows((2, "new", 4)))
+        return count
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MirroredTable, "append", recreated_meanwhile)
+        item.replicator.scan()
+    assert item.left() == ["1.parquet", "2.parquet"]
+
+    item.scan()
+
+    assert item.rows() == [(1, "new"), (2, "new")]
+
+
 @pytest.mark.parametrize(
     "path",
     ["aux.schema/orders/_journal.json", "sales.schema/NUL/_journal.json", "com1.schema/con/x"],
@@ -158,6 +223,29 @@ def test_a_file_that_another_program_closes_soon_is_moved(tmp_path: Path) -> Non
 
     timer.join()
     assert (tmp_path / "b").read_bytes() == b"1"
+
+
+# the child has the output too, so this ends when both have ended
+PARENT = """
+import subprocess, sys, time
+from dbt.adapters.openmirroring.spark.embedded.windows import end_with_this_process
+command = [sys.executable, "-c", "import time; time.sleep(600)"]
+end_with_this_process(subprocess.Popen(command, stdout=sys.stdout))
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+@on_nt
+def test_a_jvm_that_is_starting_ends_when_its_command_is_killed() -> None:
+    command = [sys.executable, "-c", PARENT]
+    parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert parent.stdout
+    assert parent.stdout.readline().strip() == b"started"
+
+    parent.kill()
+
+    assert parent.communicate(timeout=60)[0] == b""
 
 
 @on_nt

@@ -114,7 +114,7 @@ class ChildJvm:
             self._process = process = subprocess.Popen(
                 java, env=variables, stdin=subprocess.PIPE, stdout=log, stderr=log, **options
             )
-        _end_with_this_process(process)
+        end_with_this_process(process)
         return process
 
     def has_ended(self, seconds: float) -> bool:
@@ -238,7 +238,7 @@ def check_folder(home: Path) -> None:
         )
 
 
-def _end_with_this_process(process: subprocess.Popen[bytes]) -> None:
+def end_with_this_process(process: subprocess.Popen[bytes]) -> None:
     """Let Windows end a process when this one ends, also if that is killed.
 
     While a JVM starts, it does not notice that its input has ended.
