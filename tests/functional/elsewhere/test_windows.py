@@ -55,7 +55,7 @@ snapshots:
     config: {unique_key: id, strategy: check, check_cols: all}
 """
 
-# the project of README, with a test
+# the project of README, with a test and a model in Python
 PROFILE = """
 shop:
   outputs:
@@ -68,6 +68,11 @@ shop:
 ORDERS = """
 {{{{ config(materialized='table', unique_key='id') }}}}
 select * from values {rows} as t(id, status)
+"""
+PAID = """
+def model(dbt, session):
+    dbt.config(materialized="table", unique_key="id")
+    return dbt.ref("orders").filter("status = 'paid'")
 """
 EQUAL = """
 models:
@@ -166,6 +171,7 @@ def test_the_embedded_spark_publishes_and_replicates(
     (project / "dbt_project.yml").write_text("{name: shop, profile: shop}")
     (project / "profiles.yml").write_text(PROFILE)
     (project / "models" / "schema.yml").write_text(EQUAL)
+    (project / "models" / "paid.py").write_text(PAID)
 
     def model(*rows: str) -> None:
         (project / "models" / "orders.sql").write_text(ORDERS.format(rows=", ".join(rows)))
@@ -177,13 +183,14 @@ def test_the_embedded_spark_publishes_and_replicates(
         record_property(" ".join(command), f"{time.monotonic() - started:.0f} s\n{done.stdout}")
         return done.stdout
 
-    def rows() -> list[tuple[int, str]]:
-        table = DeltaTable(project / "mirror.MirroredDatabase" / "Tables" / "analytics" / "orders")
-        return sorted((row["id"], row["status"]) for row in pa.table(table.scan()).to_pylist())
+    def rows(table: str = "orders") -> list[tuple[int, str]]:
+        found = DeltaTable(project / "mirror.MirroredDatabase" / "Tables" / "analytics" / table)
+        return sorted((row["id"], row["status"]) for row in pa.table(found.scan()).to_pylist())
 
     model("(1, 'open')", "(2, 'open')", "(3, 'paid')")
     assert "[initial +3 · #1" in dbt("run")
     assert rows() == [(1, "open"), (2, "open"), (3, "paid")]
+    assert rows("paid") == [(3, "paid")]
 
     model("(1, 'open')", "(2, 'paid')", "(4, 'open')")
     killed = windows.start("-c", DBT, "run", "--log-path", "killed", cwd=project)
@@ -197,9 +204,10 @@ def test_the_embedded_spark_publishes_and_replicates(
             threads.submit(dbt, "build"),
             threads.submit(dbt, "run", "--full-refresh", "--target-path", "other"),
         ]
-    assert "PASS=2" in both[0].result()
+    assert "PASS=3" in both[0].result()
     assert "Completed successfully" in both[1].result()
     assert rows() == [(1, "open"), (2, "paid"), (4, "open")]
+    assert rows("paid") == [(2, "paid")]
     assert processes_of(project) == []
 
 

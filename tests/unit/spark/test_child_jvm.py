@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -125,7 +126,7 @@ def test_the_command_of_the_jvm_has_our_classes_and_no_module_that_may_lack(
 ) -> None:
     command = windows.java_command(TOLD, tmp_path)
 
-    class_path = f"{tmp_path}:a;b c"
+    class_path = f"{tmp_path}{os.pathsep}a;b c"
     assert command == ["C:/jdk/bin/java", "-cp", class_path, "-Dx=\xfc y", "Main"]
 
 
