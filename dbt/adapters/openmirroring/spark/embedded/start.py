@@ -165,7 +165,10 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
     _check_writable(home)
     java_home = find_java_home(home / "java")
     conf = {**defaults(home), **setup.settings, **SESSION_SETTINGS}
-    _refuse_noexec(home, conf)
+    if sys.platform == "win32":
+        windows.check_folder(home)
+    else:
+        _refuse_noexec(home, conf)
     silence_pyspark()
     java_options = collector(conf)
     if not _has_name():  # Java would take `?` for the user's home
@@ -472,8 +475,6 @@ def _refuse_noexec(home: Path, settings: Mapping[str, str]) -> None:
 
     A folder in memory of a container (`--tmpfs`) forbids that. Spark would fail at its first file.
     """
-    if sys.platform == "win32":
-        return
     is_noexec = os.statvfs(home).f_flag & getattr(os, "ST_NOEXEC", 0)
     if is_noexec and f"-Djava.io.tmpdir={home}" in settings["spark.driver.extraJavaOptions"]:
         raise FailedToConnectError(

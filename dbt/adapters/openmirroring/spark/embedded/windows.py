@@ -149,10 +149,8 @@ def take(home: Path, settings: Mapping[str, str], environment: Mapping[str, str]
     """Start a JVM. Wait for other processes.
 
     Raises:
-        FailedToConnectError: if Java cannot use the folder
         SparkInUseError: if another process uses Spark for too long
     """
-    check_folder(home)
     child = ChildJvm(home)
     in_turn(home, child.has_locked)
     try:
@@ -224,7 +222,11 @@ def physical_memory() -> int:
 
 
 def check_folder(home: Path) -> None:
-    """Check that Java finds a folder that is named in its command, and Hadoop in a URL."""
+    """Check that Java finds a folder that is named in its command, and Hadoop in a URL.
+
+    Raises:
+        FailedToConnectError: if not
+    """
     finding = "is on another machine" if home.as_posix().startswith("//") else ""
     if sys.platform == "win32":
         try:
