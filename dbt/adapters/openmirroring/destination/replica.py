@@ -121,7 +121,8 @@ def applied(landing_zone: Path, table: TableFolder, replicate: bool, seconds: fl
             )
         time.sleep(_PAUSE)
     columns = tuple(ReplicaColumn(c.name, str(c.type.type)) for c in found.columns.values())
-    return Replica(columns, found.key_columns, str(found.path), tuple(found.file_names()))
+    folder = found.path.as_posix()  # Spark takes no backslash
+    return Replica(columns, found.key_columns, folder, tuple(found.file_names()))
 
 
 def replicate(landing_zone: Path, prefix: int = 0) -> tuple[list[str], list[str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import stat
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +16,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from dbt.adapters.openmirroring.disk.patience import patiently
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 
@@ -34,6 +37,9 @@ _TAIL = 64 * 2**10
 
 # seconds for which applied files are kept
 _PROCESSED_SECONDS = 7 * 24 * 60 * 60
+
+# The bit of Windows' reparse tags that stand for another place. Python says so of links only.
+_NAME_SURROGATE = 0x20000000
 
 _KINDS = {
     stat.S_IFREG: "a file",
@@ -79,6 +85,51 @@ class FilledTable:
     last: str = ""
 
 
+class OpenFolder:
+    """A folder that stays the one that was opened, also if another one takes its place.
+
+    Windows has no calls for the items of an open folder. There they are found by their paths, as
+    long as the folder at its path is the same one.
+
+    Raises:
+        FileNotFoundError: if there is nothing
+        TableError: if it is not a plain folder
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = checked(path, is_folder=True)
+        self.descriptor: int | None = None
+        if sys.platform == "win32":
+            self._state = path.lstat()
+        else:
+            self.descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            self._state = os.fstat(self.descriptor)
+
+    def is_there(self) -> bool:
+        """Check whether this folder is still the one at its path."""
+        try:
+            return os.path.samestat(self._path.lstat(), self._state)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def at(self, name: str) -> str:
+        """Return the name of an item for calls that take the descriptor as `dir_fd`."""
+        if self.descriptor is not None:
+            return name
+        if not self.is_there():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(self._path))
+        return str(self._path / name)
+
+    def flush(self) -> None:
+        """Make the names in it survive a power loss, as Windows does by itself."""
+        if self.descriptor is not None:
+            os.fsync(self.descriptor)
+
+    def close(self) -> None:
+        if self.descriptor is not None:
+            os.close(self.descriptor)
+
+
 class TableFolder:
     """The folder of one table, in a schema folder or in the landing zone itself.
 
@@ -92,7 +143,7 @@ class TableFolder:
         within = path.parent.name
         is_schema = within.endswith(SCHEMA_SUFFIX)
         self.schema = within.removesuffix(SCHEMA_SUFFIX) if is_schema else _DEFAULT_SCHEMA
-        self._descriptor = -1
+        self._open: OpenFolder
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
@@ -107,19 +158,15 @@ class TableFolder:
             ) from None
         if self.path.parent.name.endswith(SCHEMA_SUFFIX):
             checked(self.path.parent, is_folder=True)
-        checked(self.path, is_folder=True)
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        self._open = OpenFolder(self.path)
         return self
 
     def __exit__(self, *error: object) -> None:
-        os.close(self._descriptor)
+        self._open.close()
 
     def is_there(self) -> bool:
         """Check whether the opened folder is still the one at its path."""
-        try:
-            return os.path.samestat(self.path.lstat(), os.fstat(self._descriptor))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
+        return self._open.is_there()
 
     def metadata(self) -> TableMetadata | None:
         """Return what `_metadata.json` declares; None if there is no such file."""
@@ -167,30 +214,32 @@ class TableFolder:
 
     def fills(self, table: FilledTable) -> None:
         """Remember which mirrored table is made from this folder, and how far."""
-        write_record(_FILLED_TABLE, asdict(table), self._descriptor)
+        write_record(_FILLED_TABLE, asdict(table), self._open)
         # no commit of the table may survive a power loss without this record
-        os.fsync(self._descriptor)
+        self._open.flush()
 
     def retire(self, files: Sequence[DataFile], processed: str) -> None:
         """Move applied files to a subfolder, and delete those that are there for a week.
 
         This is the specification's section "Cleanup process".
         """
-        here = self._descriptor
+        here, at = self._open.descriptor, self._open.at
         if files:
             with suppress(FileExistsError):
-                os.mkdir(processed, dir_fd=here)
+                os.mkdir(at(processed), dir_fd=here)
         try:
             folder = checked(self.path / processed, is_folder=True)
         except FileNotFoundError:
             return
         for file in files:
-            os.rename(file.name, f"{processed}/{file.name}", src_dir_fd=here, dst_dir_fd=here)
+            source, target = at(file.name), at(f"{processed}/{file.name}")
+            patiently(os.rename, source, target, src_dir_fd=here, dst_dir_fd=here)
         oldest = time.time() - _PROCESSED_SECONDS
         for path in folder.iterdir():
             with suppress(FileNotFoundError):  # another process may delete it meanwhile
                 state = path.lstat()
-                # moving a file here has set its ctime, so ctime is the time of the move
+                # Moving a file here has set its ctime, so ctime is the time of the move. On
+                # Windows it is that of the file's creation.
                 if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:
                     path.unlink()
 
@@ -232,7 +281,9 @@ def checked(path: Path, is_folder: bool = False) -> Path:
         FileNotFoundError: if there is nothing
         TableError: if there is anything else
     """
-    kind = stat.S_IFMT(path.lstat().st_mode)
+    state = path.lstat()
+    is_junction = getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE
+    kind = stat.S_IFLNK if is_junction else stat.S_IFMT(state.st_mode)
     if kind == (stat.S_IFDIR if is_folder else stat.S_IFREG):
         return path
     wanted = "a folder" if is_folder else "a regular file"
@@ -277,17 +328,17 @@ def read_record(path: Path) -> dict[str, Any] | None:
     return record
 
 
-def write_record(name: str, record: dict[str, Any], folder: int) -> None:
+def write_record(name: str, record: dict[str, Any], folder: OpenFolder) -> None:
     """Write a small JSON file atomically into an open folder."""
-    new = f"_{name}.new"
+    here, new = folder.descriptor, folder.at(f"_{name}.new")
     with suppress(FileNotFoundError):
-        os.unlink(new, dir_fd=folder)
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=folder)
+        os.unlink(new, dir_fd=here)
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=here)
     with os.fdopen(descriptor, "w") as file:
         json.dump(record, file, indent=2)
         file.flush()
         os.fsync(descriptor)
-    os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)
+    patiently(os.replace, new, folder.at(name), src_dir_fd=here, dst_dir_fd=here)
 
 
 def _is_file(path: Path) -> bool:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from dbt.adapters.openmirroring.disk.patience import patiently
 from dbt.adapters.openmirroring.replicator.errors import TableError
 from dbt.adapters.openmirroring.replicator.folder import DataFile
 from dbt.adapters.openmirroring.replicator.rows import MARKER, ROW_MARKER, Marker, Rows, marked
@@ -290,7 +291,7 @@ class MirroredTable:
 
     def drop(self) -> None:
         dropped = self.path.with_name(f"{_DROPPED}{self.id}")
-        self.path.rename(dropped)
+        patiently(self.path.rename, dropped)
         shutil.rmtree(dropped)
 
     def _recorded(self, files: Sequence[DataFile], rows: int | None = None) -> CommitProperties:

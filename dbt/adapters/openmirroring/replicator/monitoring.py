@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
-from dbt.adapters.openmirroring.replicator.folder import read_record, write_record
+from dbt.adapters.openmirroring.replicator.folder import OpenFolder, read_record, write_record
 from dbt.adapters.openmirroring.text.shown import escaped
 from dbt.adapters.openmirroring.text.table import text_table
 
@@ -61,13 +61,13 @@ class TableReport:
 
 
 def record_states(
-    folder: Path, descriptor: int, reports: Iterable[TableReport], of_all_tables: bool = False
+    folder: Path, opened: OpenFolder, reports: Iterable[TableReport], of_all_tables: bool = False
 ) -> None:
     """Write `replicator.json` and `tables.json`, with the field names that Microsoft's SDK reads.
 
     Args:
         folder: the folder `Files/Monitoring`
-        descriptor: the descriptor of this folder
+        opened: this folder
         of_all_tables: whether to remove the tables that have no report
 
     Raises:
@@ -93,7 +93,7 @@ def record_states(
     }
     try:
         for name, state in states.items():
-            write_record(name, state, descriptor)
+            write_record(name, state, opened)
     except OSError as error:
         raise ReplicatorError(
             f"The state of the tables cannot be written to Files/Monitoring: {error}"

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+from filelock import FileLock
 
 from dbt.adapters.openmirroring.replicator.errors import ReplicatorError, TableError
 from dbt.adapters.openmirroring.replicator.folder import (
     SCHEMA_SUFFIX,
     DataFile,
     FilledTable,
+    OpenFolder,
     TableFolder,
     digest,
     find_folders,
@@ -57,16 +58,10 @@ class Replicator:
             `_FilesReadyToDelete`
 
     Raises:
-        ReplicatorError: if the path of the landing zone does not end in `Files/LandingZone`, or
-            this is Windows
+        ReplicatorError: if the path of the landing zone does not end in `Files/LandingZone`
     """
 
     def __init__(self, landing_zone: Path, processed: str = "_ProcessedFiles") -> None:
-        if sys.platform == "win32":
-            raise ReplicatorError(
-                "The replicator does not run on Windows: run it in WSL. A mirrored database in "
-                "Fabric needs none."
-            )
         if landing_zone.parts[-2:] != ("Files", "LandingZone"):
             raise ReplicatorError(
                 f"{landing_zone} is not the landing zone of a mirrored database: its path must "
@@ -168,10 +163,11 @@ class Replicator:
                 yield _failed(schema, name, error)
 
     @contextmanager
-    def _alone(self) -> Iterator[int]:
-        """Hold the lock that allows one scan at a time: the open folder `Files/Monitoring`."""
-        import fcntl  # only on POSIX
+    def _alone(self) -> Iterator[OpenFolder]:
+        """Hold the lock that allows one scan at a time: the open folder `Files/Monitoring`.
 
+        Windows locks no folder, and has a file in it for that.
+        """
         if self.tables.is_symlink():
             raise ReplicatorError(
                 f"{self.tables} is a link. Put the folder that it leads to in its place: without "
@@ -180,16 +176,22 @@ class Replicator:
             )
         try:
             self.monitoring.mkdir(parents=True, exist_ok=True)
-            descriptor = os.open(self.monitoring, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except (FileExistsError, NotADirectoryError):
+            folder = OpenFolder(self.monitoring)
+        except (FileExistsError, NotADirectoryError, TableError):
             raise ReplicatorError(
                 f"{self.monitoring} is not a folder. Replace it with a folder."
             ) from None
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield descriptor
-        finally:
-            os.close(descriptor)
+        lock: AbstractContextManager[object] = nullcontext()
+        with closing(folder):
+            if sys.platform == "win32":
+                lock = FileLock(self.monitoring / "_lock", fallback_to_soft=False)
+            else:
+                import fcntl  # only on POSIX
+
+                assert folder.descriptor is not None
+                fcntl.flock(folder.descriptor, fcntl.LOCK_EX)
+            with lock:
+                yield folder
 
 
 class _TableScan:

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
-from typing import ParamSpec, TypeVar
 
 from filelock import BaseFileLock, FileLock, Timeout
 
+from dbt.adapters.openmirroring.disk.patience import patiently
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     LandingZoneUnavailableError,
@@ -42,9 +42,6 @@ from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
 # the folder of the lock files, beside the locked folders; no table has such a name
 LOCKS = "_locks"
 
@@ -56,9 +53,6 @@ _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 # errors of a server without locks
 _NO_LOCKS = (errno.ENOLCK, *_UNABLE)
-
-# seconds between the attempts at a call that another process refuses
-_SHORT_PAUSES = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 
 # errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
@@ -472,19 +466,6 @@ def _remove(path: Path) -> None:
         with suppress(FileNotFoundError):  # another process removed it first
             _remove(item)
     patiently(path.rmdir)
-
-
-def patiently(call: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
-    """Make a call again while another process holds the file, which only Windows refuses.
-
-    A virus scanner or OneDrive may hold it. Windows then says that a permission is missing.
-    """
-    for seconds in _SHORT_PAUSES if sys.platform == "win32" else ():
-        try:
-            return call(*args, **options)
-        except PermissionError:
-            time.sleep(seconds)
-    return call(*args, **options)
 
 
 def move(source: Path, target: Path) -> None:

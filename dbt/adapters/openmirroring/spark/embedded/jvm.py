@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import FunctionType, SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 from weakref import WeakSet
 
 from dbt.adapters.events.logging import AdapterLogger
@@ -36,10 +36,13 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.java_gateway import launch_gateway
 
+from dbt.adapters.openmirroring.disk.patience import patiently
 from dbt.adapters.openmirroring.spark.embedded import keeper
 from dbt.adapters.openmirroring.text.errors import SparkError
 
 logger = AdapterLogger("OpenMirroring")
+
+T = TypeVar("T")
 
 # Seconds to wait for another process, and seconds before the user is told. The JVM of a killed
 # process lives slightly longer than the process, and a message about that is not needed.
@@ -181,8 +184,10 @@ def take(
     Raises:
         SparkInUseError: if another process uses Spark for too long
     """
-    started, is_told, differing = time.monotonic(), False, list[str]()
-    while True:
+    differing = list[str]()
+
+    def taken() -> Lease | None:
+        nonlocal differing
         found = _ask(home, inherited)
         if isinstance(found, Lease):
             return found
@@ -195,6 +200,19 @@ def take(
                 return lease
         finally:
             os.close(lock)
+        return None
+
+    return in_turn(home, taken)
+
+
+def in_turn(home: Path, attempt: Callable[[], T | None]) -> T:
+    """Make attempts to use the Spark in a folder until one succeeds, and return its result.
+
+    Raises:
+        SparkInUseError: if another process uses Spark for too long
+    """
+    started, is_told = time.monotonic(), False
+    while not (found := attempt()):
         waited = time.monotonic() - started
         if waited > _TELL_AFTER and not is_told:
             is_told = True
@@ -208,6 +226,7 @@ def take(
                 code="OM601",
             )
         time.sleep(0.1)
+    return found
 
 
 def stop_spark(home: Path) -> str:
@@ -287,12 +306,7 @@ def _started(
     lock: int,
 ) -> Lease:
     """Start a keeper, and by it the JVM."""
-    scratch = home / "tmp"
-    for path in scratch.iterdir():  # left by a JVM that was killed
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    clear(scratch := home / "tmp")
     ours, theirs = socket.socketpair()
     with theirs:
         descriptors = [theirs.fileno(), lock]
@@ -332,6 +346,15 @@ def _started(
         raise
 
 
+def clear(scratch: Path) -> None:
+    """Remove what a JVM that was killed has left in a folder."""
+    for path in scratch.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            patiently(path.unlink, missing_ok=True)
+
+
 def launch_jvm(
     settings: Mapping[str, str], folder: Path, start: Callable[..., Any] = subprocess.Popen
 ) -> JavaGateway:
@@ -362,7 +385,10 @@ def launch_jvm(
         # PySpark takes the variables and the options of spark-submit from `os.environ` only. This
         # thread must not change that, because other threads read it: dbt failed when a variable
         # was gone again. So PySpark's function runs with another `Popen`.
-        return _pyspark_gateway(Popen=launch)
+        others: dict[str, Any] = {"Popen": launch}
+        if start is not subprocess.Popen:  # who starts it ends it, and not a program of Windows
+            others["atexit"] = SimpleNamespace(register=lambda _: None)
+        return _pyspark_gateway(**others)
     finally:
         file.unlink(missing_ok=True)
 

