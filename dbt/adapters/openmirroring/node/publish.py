@@ -238,8 +238,9 @@ def _run_code_before(attempt: Attempt, extends: bool) -> None:
         node.run_code_before(lambda _: True)
         return
     if node.has_own_code:
+        published = attempt.published
         # this code cannot be undone if the table is refused later
-        publication.verify(attempt.published.build, rebuilds=False)
+        publication.verify(published.build, rebuilds=False, is_there=published.is_there)
     attempt.published = with_foreign_changes(
         node, destination, publication, attempt.published, attempt.scratch
     )

@@ -66,7 +66,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         require_table(attempt)
         destination.check_table(publication.table, rebuilds=False)
         published = verify_state(warehouse, publication, attempt.published)
-        publication.verify(published.build, rebuilds=False)
+        publication.verify(published.build, rebuilds=False, is_there=True)
         rebuild = publish_present(publication.table)
         with mirrored_rows(node, destination, publication, journal, rebuild) as view:
             columns = published_columns(journal.batch.definition)

@@ -205,6 +205,10 @@ class PublishedRows:
         return self.relation is not None and self.relation.is_view
 
     @property
+    def is_there(self) -> bool:
+        return self.relation is not None
+
+    @property
     def is_past(self) -> bool:
         """Whether they are an earlier version of a table: readable, but not describable."""
         return self.relation is not None and self.relation.version is not None
