@@ -321,6 +321,15 @@ class Publication(PublishedTable):
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
 
+    def verify_staged(self, manifest: Manifest) -> None:
+        """5. Check that no staged file of a batch is lost.
+
+        Raises:
+            StagedFilesLostError: if one was deleted or changed before it was published
+        """
+        staged = self._staged(manifest.batch.id)
+        self._require_files_of(manifest, staged, staged.waiting())
+
     def _require_files_of(
         self, manifest: Manifest, staged: StagedFiles, waiting: Mapping[str, int]
     ) -> Mapping[int, StagedFile]:

@@ -29,8 +29,9 @@ from dbt.adapters.openmirroring.text.shown import shown
 
 VERSION = 2
 
-# the state of a snapshot's data: the version of a table, or a digest of its files
-_STATE = re.compile(r"(version|files):\w+", re.ASCII)
+# The state of a snapshot's data: the version of a table, or a digest of its files. `before` has
+# the version before a change in place, if the run that has made the change was killed.
+_STATE = re.compile(r"(version|before|files):\w+", re.ASCII)
 
 # the number of batches in a journal
 _REMEMBERED = 100

@@ -11,7 +11,7 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
-from dbt.adapters.openmirroring.node.advance import catch_up, finish, recover
+from dbt.adapters.openmirroring.node.advance import Table, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import (
     Planner,
@@ -30,24 +30,20 @@ from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    NEXT,
-    PUBLISHED,
     ScratchTables,
     refuse_lost,
-    table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     has_published_columns,
-    move,
     note_version,
     published_rows,
     snapshot_state,
     snapshot_version,
-    swap,
     take_in_place,
 )
 from dbt.adapters.openmirroring.node.stage import stage
+from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead, Recover
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     ZONE_PROPERTY,
@@ -311,7 +307,7 @@ def _publish_snapshot(
         assert plan.journal, "a table is unchanged only since it was published"
         state = snapshot_state(node.warehouse, node.target, built.description)
         publication.keep(plan.journal, build, state)
-        catch_up(node.warehouse, node.target, build, None, keeps_published=False)
+        Table(node.warehouse, node.target, publication).advance(Recover())
         publication.delete_held_record()
         return MirrorResponse.unchanged(plan)
 
@@ -342,7 +338,7 @@ def commit(
     version = snapshot_version(warehouse, node.target) if is_in_place else None
     state = None if version else snapshot_state(warehouse, built.table, built.description)
     manifest = publication.commit(plan, files, build, version, state)  # 5
-    finish(warehouse, publication, node.target, manifest)  # 6 to 8
+    Table(warehouse, node.target, publication, manifest).advance(Recover())  # 6 to 8
     return MirrorResponse.of(manifest.batch)
 
 
@@ -436,15 +432,13 @@ def _make_snapshot(
             note_version(warehouse, target, last, snapshot_version(warehouse, target), build_id)
         else:
             warehouse.mark(target, {BUILD_PROPERTY: build_id})
-        take_in_place(warehouse, target, built, rows.touched.new_rows, rows.touched.keys)
+        take_in_place(warehouse, target, built, rows.touched)
         warehouse.replaced(target)
         return
     # it may be the only table with the rows, once the snapshot is dropped
     attempt.scratch.release(NEXT)
-    snapshot = warehouse.found(target)
-    if snapshot and last and published.build == last and not published.are_beside:
-        move(warehouse, snapshot, table_beside(target, PUBLISHED, last))
-    swap(warehouse, target, built)
+    keeps = last if published.build == last else None
+    Table(warehouse, target).advance(GoAhead(build_id, keeps))
 
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
