@@ -249,6 +249,22 @@ def test_a_table_that_checked_sql_is_replaced_by_the_build_of_a_killed_run(
     world.assert_right(AFTER)
 
 
+def test_held_rows_stay_held_if_the_run_that_replaces_them_is_killed(tmp_path: Path) -> None:
+    """Given rows that were never published, so that nothing stands beside them."""
+    world = World(tmp_path, **HELD)
+    world.select(*BEFORE)
+    world.run()
+    world.select(*AFTER)
+    world.kill_before("drop orders")
+
+    message = refused(world, lambda world: world.publish_held(Fault()))
+
+    assert "Run its node" in message
+    world.run()
+    world.publish_held()
+    world.assert_right(AFTER)
+
+
 def test_rows_that_are_not_mirrored_outlive_a_kill_before_they_are_mirrored(
     tmp_path: Path,
 ) -> None:

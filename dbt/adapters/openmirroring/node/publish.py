@@ -92,6 +92,11 @@ class Attempt:
         return held if held and held.build == self.published.marks.build else None
 
     @property
+    def build_ahead(self) -> str | None:
+        """The id of the build that is the snapshot, if that is ahead of the mirror."""
+        return self.published.marks.build if self.published.is_ahead else None
+
+    @property
     def held_rebuild(self) -> str | None:
         """Why the snapshot will be published as a rebuild, if that was known when it was built."""
         return self.held.rebuild if self.held else None
@@ -164,7 +169,8 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
 
         def mark() -> None:
             # rows that nobody has published before, whatever build they come from
-            attempt.publication.hold(build, "until mirror_rebuild has ended", attempt.rebuild)
+            why = "until mirror_rebuild has ended"
+            attempt.publication.hold(build, why, attempt.rebuild, before=attempt.build_ahead)
             node.warehouse.mark(node.target, attempt.marks)
             node.warehouse.cache(node.target.carrying(build))
 
@@ -220,7 +226,7 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
         if not publication.pending() and (held := publication.held) and held.build:
-            publication.hold(held.build, why, held.rebuild, held.is_finished)
+            publication.hold(held.build, why, held.rebuild, held.is_finished, held.before)
 
 
 def _run_code_before(attempt: Attempt, extends: bool) -> None:
@@ -426,7 +432,7 @@ def _make_snapshot(
     publication.withdraw_superseded()  # no later run can finish it either
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
-    publication.hold(build_id, why, attempt.rebuild, is_finished)
+    publication.hold(build_id, why, attempt.rebuild, is_finished, attempt.build_ahead)
     if rows.touched:
         if last and not published.is_ahead:
             note_version(warehouse, target, last, snapshot_version(warehouse, target), build_id)

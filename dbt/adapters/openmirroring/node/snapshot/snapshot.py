@@ -225,7 +225,7 @@ def published_rows(
     if snapshot and version:
         past: OpenMirroringRelation = snapshot.incorporate(version=version)
         return PublishedRows(warehouse, past, last, marks, is_ahead=True)
-    if held and held.build == marks.build != last:
+    if held and held.is_of(marks.build) and marks.build != last:
         return PublishedRows(warehouse, snapshot, None, marks, is_ahead=True)
     return PublishedRows(warehouse, snapshot, marks.build, marks)
 
