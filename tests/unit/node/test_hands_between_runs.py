@@ -278,3 +278,34 @@ def test_rows_that_are_not_mirrored_outlive_a_kill_before_they_are_mirrored(
     world.run()
 
     world.assert_right([*BEFORE, NEW])
+
+
+def test_a_table_that_was_rebuilt_is_not_rebuilt_again(tmp_path: Path) -> None:
+    """Given a table that was not mirrored for a while."""
+    world = published_world(tmp_path, file_format="delta")
+    world.config["mirror"] = False
+    world.run()
+    world.config["mirror"] = True
+    world.rebuild()
+
+    assert world.run().publication == "unchanged"
+
+
+def test_rows_of_a_failed_run_are_not_those_of_the_run_after_it_that_was_killed(
+    tmp_path: Path,
+) -> None:
+    """Given rows that are held in place, and a run that is killed before it changes them."""
+    world = published_world(tmp_path, **IN_PLACE, **HELD)
+    world.post_hooks = ["a wrong statement"]
+    with pytest.raises(DbtRuntimeError):
+        world.run()
+    world.post_hooks = []
+    world.select(NEW)
+    world.kill_before(MERGE)
+
+    message = refused(world, lambda world: world.publish_held(Fault()))
+
+    assert "Run its node" in message
+    world.run()
+    world.publish_held()
+    assert world.mirrored == world.rows

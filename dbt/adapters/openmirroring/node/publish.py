@@ -46,6 +46,7 @@ from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead, Recover
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
+    UNMIRRORED_PROPERTY,
     ZONE_PROPERTY,
     OpenMirroringRelation,
 )
@@ -172,6 +173,8 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
             why = "until mirror_rebuild has ended"
             attempt.publication.hold(build, why, attempt.rebuild, before=attempt.build_ahead)
             node.warehouse.mark(node.target, attempt.marks)
+            if attempt.published.marks.unmirrored:
+                node.warehouse.unmark(node.target, [UNMIRRORED_PROPERTY])
             node.warehouse.cache(node.target.carrying(build))
 
         return commit(attempt, plan, built, build, before=mark)
@@ -432,7 +435,10 @@ def _make_snapshot(
     publication.withdraw_superseded()  # no later run can finish it either
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
-    publication.hold(build_id, why, attempt.rebuild, is_finished, attempt.build_ahead)
+    before = attempt.build_ahead
+    # the snapshot has the rows of a run that has failed until it has taken those of this one
+    is_failed = bool(rows.touched and before and not (attempt.held and attempt.held.is_finished))
+    publication.hold(build_id, why, attempt.rebuild, is_finished and not is_failed, before)
     if rows.touched:
         if last and not published.is_ahead:
             note_version(warehouse, target, last, snapshot_version(warehouse, target), build_id)
@@ -440,6 +446,8 @@ def _make_snapshot(
             warehouse.mark(target, {BUILD_PROPERTY: build_id})
         take_in_place(warehouse, target, built, rows.touched)
         warehouse.replaced(target)
+        if is_failed:
+            publication.hold(build_id, why, attempt.rebuild, is_finished)
         return
     # it may be the only table with the rows, once the snapshot is dropped
     attempt.scratch.release(NEXT)
