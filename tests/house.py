@@ -26,8 +26,8 @@ VERSION = f"{PACKAGE}.__version__"
 
 # in the order of the layout: in the table of imports, those left of the diagonal go back up
 ROOMS = (
-    *(TOP, "operations", "node", "destination", "spark", "service", "landing_zone"),
-    *("replicator", "types", "rest", "text"),
+    *(TOP, "operations", "node", "protocol", "destination", "spark", "service"),
+    *("landing_zone", "replicator", "types", "rest", "text"),
 )
 
 

@@ -23,7 +23,10 @@ from pyspark.sql.types import StructField
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import NEXT, ROLES_OF_ROWS
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    ROLES_OF_ROWS,
+)
+from dbt.adapters.openmirroring.protocol.facts import NEXT
 from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from dbt.adapters.openmirroring.text.sql import quoted
 from dbt.adapters.openmirroring.types.columns import with_keys_as_text

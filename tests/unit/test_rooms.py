@@ -20,10 +20,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "landing_zone": {"text", "rest", "disk"},
     "replicator": {"text", "disk"},
     "types": {*LEAVES},
+    "protocol": set(),
     "spark": {"types", *LEAVES},
     "service": {"landing_zone", *LEAVES},
     "destination": {"landing_zone", "service", "replicator", *LEAVES},
-    "node": {"destination", "landing_zone", "spark", "types", *LEAVES},
+    "node": {"protocol", "destination", "landing_zone", "spark", "types", *LEAVES},
     "operations": {"node", "destination", "landing_zone", "service", "spark", *LEAVES},
 }
 

@@ -11,7 +11,6 @@ from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     NEW_ROWS,
-    NEXT,
     ROLES_OF_ROWS,
     ScratchTables,
     check_name,
@@ -24,6 +23,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     tidy,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.protocol.facts import NEXT
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import Layout, TableDescription
 

@@ -637,6 +637,24 @@ class NodeHistory(RuleBasedStateMachine):
         self.relations = once([*self.relations, *changed])
         self.is_settled = False
 
+    @precondition(lambda self: "orders" in self.world.spark.tables)
+    @rule(is_replaced=st.booleans())
+    def somebody_else_drops_the_table(self, is_replaced: bool) -> None:
+        table = self.world.spark.tables.pop("orders")
+        self.relations = once([None, *self.relations])
+        if is_replaced:
+            row = numbered(table.rows.columns, *OTHERS)
+            rows = replace(table.rows, rows=(row,))
+            self.world.spark.tables["orders"] = Table(table.format, [("CREATE", rows)])
+            self.relations = once([self.relation, *self.relations])
+        self.is_settled = False
+
+    @rule()
+    def lose_staged_files(self) -> None:
+        for file in self.zone.glob("_scratchPad/*/*/rows/*.parquet"):
+            file.unlink()
+            self.is_settled = False
+
     @rule()
     def remove_old_versions(self) -> None:
         """Run VACUUM on each table."""

@@ -109,13 +109,14 @@ class PublishedTable:
         """Read the manifest of a batch that is committed but not completed, if there is one."""
         return Manifest.read(files or self._storage, self.table.manifest)
 
-    def verify(self, build: str | None, rebuilds: bool) -> Journal | None:
+    def verify(self, build: str | None, rebuilds: bool, is_there: bool = False) -> Journal | None:
         """2. Check that journal, table folder and snapshot belong together.
 
         Args:
             build: the id of the build of the snapshot; None if there is no snapshot, or it was
                 never published
             rebuilds: whether the table is rebuilt, so that snapshot and files need not match
+            is_there: whether Spark has a relation in the place of the snapshot
 
         Returns:
             the journal; None for a table that does not exist yet
@@ -132,7 +133,7 @@ class PublishedTable:
             return None
         self._require_owner(self.last.batch)
         if not rebuilds:
-            self._require_batch(self.last, build)
+            self._require_batch(self.last, build, is_there)
             self._require_files(self.last)
         return self.last
 
@@ -225,7 +226,7 @@ class PublishedTable:
                 code=code,
             )
 
-    def _require_batch(self, journal: Journal, found: str | None) -> None:
+    def _require_batch(self, journal: Journal, found: str | None, is_there: bool) -> None:
         """Check that the snapshot carries the build that was published last."""
         last = journal.batch
         if found == last.build:
@@ -248,14 +249,15 @@ class PublishedTable:
         restore = (
             f"`dbt run-operation mirror_restore --args '{{table: {self.table}}}'` brings the rows "
             "that were published back from the mirrored table, in place of those that Spark has."
-            if found
+            if found or is_there
             else "set `restore_snapshots: true` in the target: then the rows that were published "
             "are brought back from the mirrored table."
         )
         raise SnapshotMismatchError(
-            f"{said} Somebody else has published this table, or this is another warehouse, or the "
-            "warehouse was lost. Nothing was changed. If several people publish here, set a "
-            "`schema` of your own in the profile. Otherwise run with the warehouse that has this "
-            f"batch, or put it back. Or {restore} {anew}",
+            f"{said} Somebody else has published this table, or has changed it after a run was "
+            "killed, or this is another warehouse, or the warehouse was lost. Nothing was "
+            "changed. If several people publish here, set a `schema` of your own in the profile. "
+            "Otherwise run with the warehouse that has this batch, or put it back. Or "
+            f"{restore} {anew}",
             code="OM405",
         )

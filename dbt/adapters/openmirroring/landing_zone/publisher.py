@@ -137,7 +137,14 @@ class Publication(PublishedTable):
         self._storage.delete(self.table.staging(self._superseded.batch.id))
         self._is_withdrawn = True
 
-    def hold(self, build: str, why: str, rebuild: str | None, is_finished: bool = True) -> None:
+    def hold(
+        self,
+        build: str,
+        why: str,
+        rebuild: str | None,
+        is_finished: bool = True,
+        before: str | None = None,
+    ) -> None:
         """Write the record that the snapshot is ahead of the mirror.
 
         Args:
@@ -145,9 +152,10 @@ class Publication(PublishedTable):
             why: why they are not published, and until when
             rebuild: why they will be published as a rebuild; None if the changes decide
             is_finished: whether the run of that build has ended
+            before: the id of the build that is ahead until that one is the snapshot, if any
         """
         at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        self.held = HeldRecord(self._owner, at, why, build, rebuild, is_finished)
+        self.held = HeldRecord(self._owner, at, why, build, rebuild, is_finished, before)
         self._storage.write(self.table.held, self.held.to_json())
         self._has_held_record = True
 
@@ -320,6 +328,15 @@ class Publication(PublishedTable):
             self._require_increasing_times()
         if batch.publication == "rebuild" and self._service:
             self._service.wait_until_back(self.table.mirrored_table)
+
+    def verify_staged(self, manifest: Manifest) -> None:
+        """5. Check that no staged file of a batch is lost.
+
+        Raises:
+            StagedFilesLostError: if one was deleted or changed before it was published
+        """
+        staged = self._staged(manifest.batch.id)
+        self._require_files_of(manifest, staged, staged.waiting())
 
     def _require_files_of(
         self, manifest: Manifest, staged: StagedFiles, waiting: Mapping[str, int]

@@ -29,8 +29,9 @@ from dbt.adapters.openmirroring.text.shown import shown
 
 VERSION = 2
 
-# the state of a snapshot's data: the version of a table, or a digest of its files
-_STATE = re.compile(r"(version|files):\w+", re.ASCII)
+# The state of a snapshot's data: the version of a table, or a digest of its files. `before` has
+# the version before a change in place, if the run that has made the change was killed.
+_STATE = re.compile(r"(version|before|files):\w+", re.ASCII)
 
 # the number of batches in a journal
 _REMEMBERED = 100
@@ -259,6 +260,7 @@ class HeldRecord(Record):
             has written
         rebuild: why they will be published as a rebuild; None if the changes decide
         is_finished: whether the run of that build has ended, so that its rows may be published
+        before: the id of the build that was ahead until that build is the snapshot, if any
     """
 
     REMEDY = "Delete it: the next run of the node writes it again."
@@ -269,6 +271,11 @@ class HeldRecord(Record):
     build: str | None
     rebuild: str | None
     is_finished: bool
+    before: str | None = None
+
+    def is_of(self, build: str | None) -> bool:
+        """Check whether the record is that of a snapshot, or was written to replace it."""
+        return build is not None and build in (self.build, self.before)
 
     @classmethod
     def read_whole(cls, storage: Readable, path: str) -> HeldRecord | None:
@@ -284,8 +291,8 @@ class HeldRecord(Record):
 
     def __post_init__(self) -> None:
         _check_time(self.held_at)
-        if self.build is not None:
-            check_batch_id(self.build)
+        for build in filter(None, (self.build, self.before)):
+            check_batch_id(build)
 
 
 @cache

@@ -1,29 +1,59 @@
-"""0 and 6 to 8. Finishing a committed batch, in the run that committed it or in a later one."""
+"""Carrying out what the protocol says: the only code that finishes what a run has left."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.former_versions import bring_up_to_date
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    NEW_ROWS,
-    NEXT,
-    PART,
-    PUBLISHED,
     ROLES_OF_ROWS,
-    TYPED_ROWS,
     give_back,
     leftovers,
     remove_dropped,
     remove_unfinished,
     table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import snapshot_version, swap, take_in_place
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    move,
+    snapshot_state,
+    snapshot_version,
+    take_in_place,
+)
+from dbt.adapters.openmirroring.node.snapshot.taken_part import TakenPart
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
+from dbt.adapters.openmirroring.protocol.actions import (
+    Action,
+    Done,
+    Drop,
+    Keep,
+    Look,
+    Refused,
+    Rename,
+    Step,
+)
+from dbt.adapters.openmirroring.protocol.facts import (
+    NEXT,
+    PUBLISHED,
+    Beside,
+    Committed,
+    Facts,
+    Files,
+    Intent,
+    Part,
+    Recover,
+    Relation,
+    State,
+)
+from dbt.adapters.openmirroring.protocol.rules import next_action
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 
 
@@ -40,6 +70,9 @@ def recover(
     Args:
         is_rebuilt: whether the table is rebuilt now, which replaces a batch that nobody can finish
 
+    Returns:
+        the batch that was finished
+
     Raises:
         MirrorError: if the batch cannot be finished
     """
@@ -50,157 +83,190 @@ def recover(
     if held and snapshot and snapshot.build not in (None, held.build):
         # another run has made the snapshot go ahead since dbt listed the relations
         warehouse.list_again(target)
-    if manifest:
-        try:
-            finish(warehouse, publication, target, manifest)
-        except StagedFilesLostError as error:
-            if warehouse.found(target) is None:  # only the next snapshot has the rows
-                catch_up(warehouse, target, manifest.batch.build, publication.held)
-            if not is_rebuilt:
-                raise
-            logger.warning(f"This full load replaces a batch that cannot be finished: {error.msg}")
-            publication.supersede(manifest)
-            manifest = None
-    last = publication.last
-    came_back = catch_up(warehouse, target, publication.last_build, publication.held)
-    if came_back and last:
-        publication.keep(last, last.batch.build, None)  # it may be a copy
+    table = Table(warehouse, target, publication, manifest)
+    table.advance(Recover(replaces=is_rebuilt))
     remove_unfinished(warehouse, target)
-    return manifest
+    return None if table.is_superseded else manifest
 
 
-def finish(
-    warehouse: Warehouse,
-    publication: Publication,
-    target: OpenMirroringRelation,
-    manifest: Manifest,
-) -> None:
-    """6 to 8. Publish the files of a batch, write the journal, and let the relation catch up.
-
-    All of it can be repeated. Only a snapshot that takes its changes in place needs Spark.
-
-    Raises:
-        DbtRuntimeError: if the snapshot refuses the rows; the batch is withdrawn if its rows were
-            certainly not stored
-    """
-    warehouse.adapter.progress.show_step(PUBLISHING)
-    last = publication.last
-    if last is None or last.batch.id != manifest.batch.id:
-        state = None
-        if manifest.snapshot_version:  # the snapshot may refuse the rows, so it takes them first
-            state = _take_in_place(warehouse, publication, target, manifest)
-        publication.publish(manifest)  # 6
-        publication.record(manifest, state)  # 7
-    catch_up(warehouse, target, manifest.batch.build, None, keeps_published=False)  # 8
-    publication.complete(manifest)
-
-
-def catch_up(
-    warehouse: Warehouse,
-    target: OpenMirroringRelation,
-    last: str | None,
-    held: HeldRecord | None,
-    keeps_published: bool = True,
-) -> bool:
-    """8. Let the relation have the build that was published last, if it stands beside.
-
-    What else a run has left beside the relation is dropped. Every statement can be repeated.
+@dataclass
+class Table:
+    """A table, whose facts are observed and on which actions are carried out.
 
     Args:
-        last: the id of the build that was published last
-        keeps_published: whether the relation may be ahead, so that the rows that were published
-            last stay beside it
-
-    Returns:
-        whether rows that were kept beside the relation are the relation again
+        publication: locks the table folder; None for an intent that changes no record
+        manifest: a committed batch
+        journal, held: the records, without a publication
     """
-    following = warehouse.found(table_beside(target, NEXT, last)) if last else None
-    kept = warehouse.found(table_beside(target, PUBLISHED, last)) if last else None
-    is_missing = warehouse.found(target) is None
-    if is_missing and following is None and held and held.build:
-        # a run was killed while it replaced the relation by this build
-        following = warehouse.found(table_beside(target, NEXT, held.build))
-    came_back = is_missing and following is None and kept is not None
-    following = following or (kept if is_missing else None)
-    if following:
-        if is_missing:
-            remove_dropped(warehouse, target)
-        swap(warehouse, target, following)
-    for leftover in leftovers(warehouse, target, (NEXT, PUBLISHED, *ROLES_OF_ROWS)):
-        if not (keeps_published and kept and leftover.place == kept.place):
-            warehouse.drop(leftover)
-    return came_back
 
+    warehouse: Warehouse
+    target: OpenMirroringRelation
+    publication: Publication | None = None
+    manifest: Manifest | None = None
+    journal: Journal | None = None
+    held: HeldRecord | None = None
+    is_superseded: bool = False
+    _known: Facts = field(default_factory=Facts)
+    _lost: StagedFilesLostError | None = None
+    _state: str | None = None
 
-def is_interrupted(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
-    """Check whether a killed process has left a relation that has to catch up."""
-    return bool(leftovers(warehouse, target, [NEXT])) or _is_moved_away(warehouse, target)
+    def advance(self, intent: Intent) -> None:
+        """Do what the protocol says, until nothing is left to do.
 
+        Raises:
+            DbtRuntimeError: if an action fails, or if the protocol refuses to go on. If a snapshot
+                that is changed in place refuses the rows, the batch is withdrawn, provided that
+                they were certainly not stored
+        """
+        if self.manifest:
+            self.warehouse.adapter.progress.show_step(PUBLISHING)
+        before: Action | None = None
+        while (move := next_action(self.observe(), intent)) != Done():
+            if move is Refused.MOVED_AWAY:
+                raise CompilationError(
+                    f"An earlier run was killed while it held rows of {self.target}. Nothing was "
+                    "changed. Run the node once without `--empty`, `--sample` and `dry_run`, "
+                    "which repairs it."
+                )
+            if isinstance(move, Done | Refused):
+                assert self._lost, "it was found before"
+                raise self._lost
+            assert move != before, f"{move} has changed nothing"
+            before = move
+            self._carry_out(move)
 
-def _is_moved_away(warehouse: Warehouse, target: OpenMirroringRelation) -> bool:
-    """Check whether a relation is missing, and its published rows stand beside its place."""
-    return warehouse.found(target) is None and bool(leftovers(warehouse, target, [PUBLISHED]))
-
-
-def refuse_interrupted(warehouse: Warehouse, target: OpenMirroringRelation) -> None:
-    """Check, before a run that publishes nothing, that the relation does not have to catch up.
-
-    Raises:
-        CompilationError: if a killed process has moved it away without a replacement
-    """
-    if _is_moved_away(warehouse, target):
-        raise CompilationError(
-            f"An earlier run was killed while it held rows of {target}. Nothing was changed. Run "
-            "the node once without `--empty`, `--sample` and `dry_run`, which repairs it."
+    def observe(self) -> Facts:
+        """Return what is known without a statement, and what was asked before."""
+        if self.publication:
+            self.journal, self.held = self.publication.last, self.publication.held
+        journal, manifest, place = self.journal, self.manifest, Relation.MISSING
+        if self.warehouse.found(self.target):
+            place = Relation.THERE
+        elif self.target.place in self.warehouse.adapter.checked:
+            place = Relation.CHECKED
+        return replace(
+            self._known,
+            last=journal.batch.build if journal else None,
+            recorded=journal.batch.id if journal else None,
+            manifest=self._committed(manifest) if manifest else None,
+            held=self.held.build if self.held else None,
+            relation=place,
+            beside=tuple(self._beside),
         )
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether a killed process has left a relation that has to catch up."""
+        return self.observe().state is State.INTERRUPTED
 
-def _take_in_place(
-    warehouse: Warehouse,
-    publication: Publication,
-    target: OpenMirroringRelation,
-    manifest: Manifest,
-) -> str | None:
-    """Let the snapshot take the changed rows of a batch in place, and return its state.
+    @property
+    def _there(self) -> OpenMirroringRelation:
+        """The relation, as dbt has listed it."""
+        return self.warehouse.found(self.target) or self.target
 
-    It is None if an earlier run has stored the rows, or if this is another Spark than that of the
-    run.
-    """
-    batch = manifest.batch
-    part = warehouse.found(table_beside(target, PART, batch.id))
-    if part is None:
-        return None
-    is_repeated = publication.batch_id != batch.id
-    # read before the mark below, which changes the version too
-    was_stored = is_repeated and not _is_as_planned(warehouse, target, manifest)
-    try:
-        if is_repeated:
-            # A Spark server may still be running the INSERT of a run that died. Delta refuses
-            # a write that began before this change of the table.
-            warehouse.mark(target, {"openmirroring.recovered_by": publication.batch_id})
-        keys = batch.definition.key_columns
-        # an earlier run may have died after it added the rows
-        if keys or warehouse.count_rows(target) != batch.table_rows:
-            typed, new = (table_beside(target, kind, batch.id) for kind in (TYPED_ROWS, NEW_ROWS))
-            take_in_place(warehouse, target, part, warehouse.found(typed) or new, keys)
-        warehouse.mark(target, {BUILD_PROPERTY: batch.build})
-        warehouse.cache(target.carrying(batch.build))
-        warehouse.replaced(target)
-    except DbtRuntimeError:
-        is_untouched = is_repeated or _is_as_planned(warehouse, target, manifest)
-        if not was_stored and is_untouched:
-            publication.withdraw(manifest)
-        raise
-    return f"version:{snapshot_version(warehouse, target)}"
+    def _know(self, **facts: Any) -> None:
+        self._known = replace(self._known, **facts)
 
+    def _committed(self, manifest: Manifest) -> Committed:
+        batch = manifest.batch
+        is_mine = bool(self.publication and self.publication.batch_id == batch.id)
+        return Committed(batch.id, batch.build, bool(manifest.snapshot_version), is_mine)
 
-def _is_as_planned(
-    warehouse: Warehouse, target: OpenMirroringRelation, manifest: Manifest
-) -> bool:
-    """Check that the snapshot has not changed since the plan. Return False if unknown."""
-    try:
-        version = snapshot_version(warehouse, target)
-    except DbtRuntimeError as error:
-        logger.debug(f"{target}: {error}")
-        return False
-    return manifest.snapshot_version is not None and version == manifest.snapshot_version
+    @cached_property
+    def _beside(self) -> dict[Beside, OpenMirroringRelation]:
+        found = {}
+        for table in leftovers(self.warehouse, self.target, (NEXT, PUBLISHED, *ROLES_OF_ROWS)):
+            made_for = str(table.identifier)[len(str(self.target.identifier)) + 2 :]
+            kind, _, number = made_for.lower().rpartition("_")
+            found[Beside(kind, number)] = table
+        return found
+
+    def _carry_out(self, action: Action) -> None:
+        match action:
+            case Keep(kept):
+                table = table_beside(self.target, kept.kind, kept.id)
+                move(self.warehouse, self._there, table)
+                self._beside[kept] = table
+            case Rename(following, is_finishing):
+                if is_finishing:
+                    remove_dropped(self.warehouse, self.target)
+                move(self.warehouse, self._beside.pop(following), self.target)
+            case Drop(left):
+                self.warehouse.drop(self._beside.pop(left))
+            case Step.DROP_RELATION:
+                checked = self.warehouse.adapter.checked.pop(self.target.place, None)
+                self.warehouse.drop(checked or self._there)
+            case Look.AT_NEXT:
+                found = {k.id: table for k, table in self._beside.items() if k.kind == NEXT}
+                marks = {k: self.warehouse.marks(table) for k, table in found.items()}
+                self._know(unmirrored=frozenset(k for k in marks if marks[k].unmirrored))
+            case _:
+                assert self.publication, "only a publication has records"
+                self._change_records(action, self.publication)
+
+    def _change_records(self, action: Look | Step, publication: Publication) -> None:
+        if action is Step.KEEP_STATE:
+            self._keep_state(publication)
+            return
+        manifest = self.manifest
+        assert manifest, "a batch was committed"
+        match action:
+            case Look.AT_FILES:
+                self._ask_for_files(Files.WHOLE, lambda: publication.verify_staged(manifest))
+            case Step.PUBLISH:
+                self._ask_for_files(Files.PUBLISHED, lambda: publication.publish(manifest))
+            case Look.AT_PART:
+                taken, run = TakenPart(self.warehouse, self.target, manifest), publication.batch_id
+                part, self._state = taken.look(publication.last_build, run)
+                self._know(part=part)
+            case Step.TAKE_PART:
+                self._take_part(publication, manifest)
+            case Step.MARK_TAKEN:
+                self._mark_taken(manifest)
+            case Step.RECORD:
+                version = manifest.snapshot_version
+                publication.record(manifest, self._state or (version and f"before:{version}"))
+            case Step.COMPLETE:
+                publication.complete(manifest)
+                self.manifest = None
+            case Step.SUPERSEDE:
+                assert self._lost, "it cannot be finished"
+                told = "This full load replaces a batch that cannot be finished"
+                logger.warning(f"{told}: {self._lost.msg}")
+                publication.supersede(manifest)
+                self.manifest, self.is_superseded = None, True
+
+    def _keep_state(self, publication: Publication) -> None:
+        last = publication.last
+        assert last, "a build was published"
+        build = last.batch.build
+        kept, state = self._beside[Beside(PUBLISHED, build)], None
+        if not self.warehouse.marks(kept).version_of(build):
+            state = snapshot_state(self.warehouse, kept, self.warehouse.describe(kept))
+        publication.keep(last, build, state)
+        self._know(is_state_kept=True)
+
+    def _ask_for_files(self, found: Files, ask: Callable[[], None]) -> None:
+        try:
+            ask()
+        except StagedFilesLostError as error:
+            found, self._lost = Files.LOST, error
+        self._know(files=found)
+
+    def _take_part(self, publication: Publication, manifest: Manifest) -> None:
+        taken = TakenPart(self.warehouse, self.target, manifest)
+        try:
+            take_in_place(self.warehouse, self.target, taken.table, taken.touched)
+            self._mark_taken(manifest)
+        except DbtRuntimeError:
+            if taken.is_open():
+                publication.withdraw(manifest)
+            raise
+        self.warehouse.replaced(self.target)
+        self._state = f"version:{snapshot_version(self.warehouse, self.target)}"
+
+    def _mark_taken(self, manifest: Manifest) -> None:
+        build = manifest.batch.build
+        self.warehouse.mark(self.target, {BUILD_PROPERTY: build})
+        self.warehouse.cache(self.target.carrying(build))
+        self._know(part=Part.MARKED)

@@ -268,7 +268,9 @@ class Planner:
         Errors are those of `plan`.
         """
         self.node.warehouse.adapter.progress.show_step(CHECKING)
-        journal = self.table.verify(self.published.build, self.rebuild is not None)
+        journal = self.table.verify(
+            self.published.build, self.rebuild is not None, self.published.is_there
+        )
         comparer = self._comparer(built)
         if with_rows:
             comparer.load()
@@ -289,7 +291,7 @@ class Planner:
         published, warehouse = self.published, self.node.warehouse
         warehouse.adapter.progress.show_step(COMPARING)
         rebuild = self.rebuild or meanwhile(published)
-        journal = self.table.verify(published.build, rebuild is not None)
+        journal = self.table.verify(published.build, rebuild is not None, published.is_there)
         comparer = self._comparer(built)
         try:
             return decide(

@@ -14,7 +14,6 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    PUBLISHED,
     make_way,
     table_beside,
 )
@@ -25,6 +24,7 @@ from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     snapshot_state,
 )
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
+from dbt.adapters.openmirroring.protocol.facts import PUBLISHED
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,

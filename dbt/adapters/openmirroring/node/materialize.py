@@ -10,9 +10,9 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
-from dbt.adapters.openmirroring.landing_zone.inventory import last_published
+from dbt.adapters.openmirroring.landing_zone.inventory import held_record, last_published
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.node.advance import catch_up, is_interrupted, refuse_interrupted
+from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit, returned
 from dbt.adapters.openmirroring.node.mirrored_rows import with_foreign_changes
@@ -23,8 +23,6 @@ from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     DRY_RUN,
-    NEXT,
-    ROLES_OF_ROWS,
     ScratchTables,
     check_name,
     leftovers,
@@ -33,9 +31,10 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
     tidy,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, swap, take_in_place
+from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, take_in_place
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     CHECKED_PROPERTY,
@@ -95,18 +94,13 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
     """Build a `mirror: false` node, whose table is marked for when it is mirrored again."""
     warehouse, target = node.warehouse, node.target
     tidy(warehouse, target)
-    if is_interrupted(warehouse, target):
-        schema, identifier = str(target.schema), str(target.identifier)
-        if last := last_published(destination.storage(), schema, identifier):
-            catch_up(warehouse, target, last[1].batch.build, None)
-    for leftover in leftovers(warehouse, target, ROLES_OF_ROWS):
-        warehouse.drop(leftover)
-    for leftover in leftovers(warehouse, target, [NEXT]):
-        if warehouse.found(target):
-            warehouse.drop(leftover)
-        else:
-            swap(warehouse, target, leftover)
-    with ScratchTables(warehouse, target, new_batch_id()) as scratch:
+    journal = held = None
+    if Table(warehouse, target).is_interrupted:
+        place = destination.storage(), str(target.schema), str(target.identifier)
+        journal, held = (last_published(*place) or (None, None))[1], held_record(*place)
+    Table(warehouse, target, journal=journal, held=held).advance(BuildOnly())
+    build_id = new_batch_id()
+    with ScratchTables(warehouse, target, build_id) as scratch:
         found = warehouse.found(target)
         snapshot = warehouse.describe(found) if found and found.is_table else None
         rows = next_rows(node, scratch, was_incremental, snapshot)
@@ -116,17 +110,17 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
             # marked before it has other rows than those that were published
             warehouse.mark(target, _UNMIRRORED)
             warehouse.unmark(target, _PUBLICATION)
-            take_in_place(warehouse, target, following, rows.touched.new_rows, rows.touched.keys)
+            take_in_place(warehouse, target, following, rows.touched)
             warehouse.replaced(target)
         else:
-            swap(warehouse, target, following)
+            Table(warehouse, target).advance(GoAhead(build_id))
     return response
 
 
 def _check_only(node: Node) -> AdapterResponse:
     """Run the SQL of a node, for `--empty` and `--sample`."""
     warehouse, target = node.warehouse, node.target
-    refuse_interrupted(warehouse, target)
+    Table(warehouse, target).advance(LookOnly())
     tidy(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
@@ -152,7 +146,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
     stood_in_for = warehouse.adapter.stand_ins.real(node.target)
     target = stood_in_for or node.target
     _drop_old_previews(warehouse, target)
-    refuse_interrupted(warehouse, target)
+    Table(warehouse, target).advance(LookOnly())
     built = table_beside(target, DRY_RUN, new_batch_id())
     with ScratchTables(warehouse, built, new_batch_id()) as scratch:
         if node.is_view:

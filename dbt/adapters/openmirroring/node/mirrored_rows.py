@@ -24,8 +24,6 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.node.progress import RESTORING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    NEXT,
-    PUBLISHED,
     ScratchTables,
     table_beside,
 )
@@ -39,6 +37,7 @@ from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     verify_state,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.protocol.facts import NEXT, PUBLISHED
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     RESTORED_PROPERTY,

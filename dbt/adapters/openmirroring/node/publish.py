@@ -11,7 +11,7 @@ from dbt_common.exceptions import CompilationError
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
-from dbt.adapters.openmirroring.node.advance import catch_up, finish, recover
+from dbt.adapters.openmirroring.node.advance import Table, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import (
     Planner,
@@ -30,26 +30,23 @@ from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    NEXT,
-    PUBLISHED,
     ScratchTables,
     refuse_lost,
-    table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     has_published_columns,
-    move,
     note_version,
     published_rows,
     snapshot_state,
     snapshot_version,
-    swap,
     take_in_place,
 )
 from dbt.adapters.openmirroring.node.stage import stage
+from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead, Recover
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
+    UNMIRRORED_PROPERTY,
     ZONE_PROPERTY,
     OpenMirroringRelation,
 )
@@ -94,6 +91,11 @@ class Attempt:
         """The record of the build that is the snapshot, if that is ahead of the mirror."""
         held = self.publication.held
         return held if held and held.build == self.published.marks.build else None
+
+    @property
+    def build_ahead(self) -> str | None:
+        """The id of the build that is the snapshot, if that is ahead of the mirror."""
+        return self.published.marks.build if self.published.is_ahead else None
 
     @property
     def held_rebuild(self) -> str | None:
@@ -168,8 +170,11 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
 
         def mark() -> None:
             # rows that nobody has published before, whatever build they come from
-            attempt.publication.hold(build, "until mirror_rebuild has ended", attempt.rebuild)
+            why = "until mirror_rebuild has ended"
+            attempt.publication.hold(build, why, attempt.rebuild, before=attempt.build_ahead)
             node.warehouse.mark(node.target, attempt.marks)
+            if attempt.published.marks.unmirrored:
+                node.warehouse.unmark(node.target, [UNMIRRORED_PROPERTY])
             node.warehouse.cache(node.target.carrying(build))
 
         return commit(attempt, plan, built, build, before=mark)
@@ -224,7 +229,7 @@ def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
         if not publication.pending() and (held := publication.held) and held.build:
-            publication.hold(held.build, why, held.rebuild, held.is_finished)
+            publication.hold(held.build, why, held.rebuild, held.is_finished, held.before)
 
 
 def _run_code_before(attempt: Attempt, extends: bool) -> None:
@@ -238,8 +243,9 @@ def _run_code_before(attempt: Attempt, extends: bool) -> None:
         node.run_code_before(lambda _: True)
         return
     if node.has_own_code:
+        published = attempt.published
         # this code cannot be undone if the table is refused later
-        publication.verify(attempt.published.build, rebuilds=False)
+        publication.verify(published.build, rebuilds=False, is_there=published.is_there)
     attempt.published = with_foreign_changes(
         node, destination, publication, attempt.published, attempt.scratch
     )
@@ -310,7 +316,7 @@ def _publish_snapshot(
         assert plan.journal, "a table is unchanged only since it was published"
         state = snapshot_state(node.warehouse, node.target, built.description)
         publication.keep(plan.journal, build, state)
-        catch_up(node.warehouse, node.target, build, None, keeps_published=False)
+        Table(node.warehouse, node.target, publication).advance(Recover())
         publication.delete_held_record()
         return MirrorResponse.unchanged(plan)
 
@@ -341,7 +347,7 @@ def commit(
     version = snapshot_version(warehouse, node.target) if is_in_place else None
     state = None if version else snapshot_state(warehouse, built.table, built.description)
     manifest = publication.commit(plan, files, build, version, state)  # 5
-    finish(warehouse, publication, node.target, manifest)  # 6 to 8
+    Table(warehouse, node.target, publication, manifest).advance(Recover())  # 6 to 8
     return MirrorResponse.of(manifest.batch)
 
 
@@ -429,21 +435,24 @@ def _make_snapshot(
     publication.withdraw_superseded()  # no later run can finish it either
     # Written first: if the process is killed here, the record is wrong, but the next run
     # corrects it.
-    publication.hold(build_id, why, attempt.rebuild, is_finished)
+    before = attempt.build_ahead
+    # the snapshot has the rows of a run that has failed until it has taken those of this one
+    is_failed = bool(rows.touched and before and not (attempt.held and attempt.held.is_finished))
+    publication.hold(build_id, why, attempt.rebuild, is_finished and not is_failed, before)
     if rows.touched:
         if last and not published.is_ahead:
             note_version(warehouse, target, last, snapshot_version(warehouse, target), build_id)
         else:
             warehouse.mark(target, {BUILD_PROPERTY: build_id})
-        take_in_place(warehouse, target, built, rows.touched.new_rows, rows.touched.keys)
+        take_in_place(warehouse, target, built, rows.touched)
         warehouse.replaced(target)
+        if is_failed:
+            publication.hold(build_id, why, attempt.rebuild, is_finished)
         return
     # it may be the only table with the rows, once the snapshot is dropped
     attempt.scratch.release(NEXT)
-    snapshot = warehouse.found(target)
-    if snapshot and last and published.build == last and not published.are_beside:
-        move(warehouse, snapshot, table_beside(target, PUBLISHED, last))
-    swap(warehouse, target, built)
+    keeps = last if published.build == last else None
+    Table(warehouse, target).advance(GoAhead(build_id, keeps))
 
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:

@@ -16,7 +16,7 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import Batch, MirroredColumn
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, publish_present
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.advance import is_interrupted
+from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import refuse_deletion
 from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows, rows_as_published
@@ -30,8 +30,14 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     MIRRORED,
     ScratchTables,
     refuse_lost,
+    table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, swap, verify_state
+from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    move,
+    published_rows,
+    verify_state,
+)
+from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.text.errors import RefusedError
 
@@ -66,7 +72,7 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         require_table(attempt)
         destination.check_table(publication.table, rebuilds=False)
         published = verify_state(warehouse, publication, attempt.published)
-        publication.verify(published.build, rebuilds=False)
+        publication.verify(published.build, rebuilds=False, is_there=True)
         rebuild = publish_present(publication.table)
         with mirrored_rows(node, destination, publication, journal, rebuild) as view:
             columns = published_columns(journal.batch.definition)
@@ -169,11 +175,13 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
         other = _other_rows(node, table, journal) if found and replaces else ""
         if found and not other:
             return None
-        if destination.dry_run and is_interrupted(warehouse, target):
+        if destination.dry_run and Table(warehouse, target).is_interrupted:
             return None  # a run repairs it
         warehouse.adapter.create_schema(target.without_identifier())
         restored = rows_as_published(node, destination, table, scratch)
-        swap(warehouse, target, restored)
+        # under this name, a later run takes them for the rows that were published
+        move(warehouse, restored, table_beside(target, NEXT, journal.batch.build))
+        Table(warehouse, target).advance(GoAhead(journal.batch.build))
         return Restored(journal.batch, other)
 
 

@@ -26,7 +26,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import (
 )
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
-from dbt.adapters.openmirroring.node.advance import is_interrupted
+from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import VERIFIED, constraints_of, declared_constraints
 from dbt.adapters.openmirroring.node.config import (
     NodeConfig,
@@ -316,7 +316,7 @@ class Command:
             target = self._adapter.relation_of(node)
             if self.recovery.is_postponed(place_of(node.schema, node.alias)):
                 continue
-            if is_mirrored(node.config) and is_interrupted(warehouse, target):
+            if is_mirrored(node.config) and Table(warehouse, target).is_interrupted:
                 try:
                     recover_node(self.node_of(node.unique_id), self._destination)
                 except DbtRuntimeError as error:  # the node reports it

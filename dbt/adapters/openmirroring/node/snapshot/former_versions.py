@@ -7,9 +7,12 @@ from contextlib import suppress
 from dbt.adapters.openmirroring.landing_zone.batch import check_batch_id
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import PUBLISHED, table_beside
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
+    table_beside,
+)
 from dbt.adapters.openmirroring.node.snapshot.snapshot import move
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
+from dbt.adapters.openmirroring.protocol.facts import PUBLISHED
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,

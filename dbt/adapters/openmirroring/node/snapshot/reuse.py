@@ -43,11 +43,12 @@ class FileRange:
     """Rows of a table: all of them, or those of some of its files.
 
     Args:
+        relation: the table, or a query in brackets
         only: paths of the files, as Spark spells them in `_metadata.file_path`; None for all files
         other_than: names of files to leave out, as in `_metadata.file_name`
     """
 
-    relation: OpenMirroringRelation
+    relation: OpenMirroringRelation | str
     only: tuple[str, ...] | None = None
     other_than: tuple[str, ...] = ()
 

@@ -18,24 +18,21 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID, new_batch_id
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
+from dbt.adapters.openmirroring.protocol.facts import NEXT, PART, PUBLISHED
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import local_path
 from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import RefusedError
 
-# Kinds of tables that a run has beside a relation, named <identifier>__<kind>_<batch id>.
-NEXT = "next"  # the next snapshot
+# Further kinds of tables that a run has beside a relation, named <identifier>__<kind>_<batch id>.
 NEW_ROWS = "new_rows"  # of an incremental model
 TYPED_ROWS = "typed_rows"  # the new rows, in the types of the snapshot
 STORED = "stored"  # the rows of a dbt snapshot in other types
 MIRRORED = "mirrored"  # the rows of the mirrored table, as they landed
 CHANGED = "changed"  # the keys of changed rows
 BEFORE = "before"  # the rows that may change, of a snapshot that is changed in place
-PART = "part"  # the rows that replace them, needed until the snapshot has stored them
 DRY_RUN = "dry_run"  # built by a dry run in place of the relation
 LEFT = "left"  # a folder that had lost its table, and was in the place of a new one
-# the rows that were published last, while the snapshot is ahead; the id is that of their build
-PUBLISHED = "published"
 
 # a name that Spark's `SessionCatalog` takes
 _METASTORE_NAME = re.compile(r"\w+", re.ASCII)

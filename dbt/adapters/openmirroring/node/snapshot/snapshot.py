@@ -24,13 +24,13 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
-from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
+from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS, TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    PUBLISHED,
     make_way,
     table_beside,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
+from dbt.adapters.openmirroring.protocol.facts import PUBLISHED
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,
@@ -39,19 +39,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription, data_files
-
-
-def swap(
-    warehouse: Warehouse, target: OpenMirroringRelation, following: OpenMirroringRelation
-) -> None:
-    """Make the next snapshot the snapshot. If it is gone, an earlier run has swapped already."""
-    snapshot = warehouse.found(target)
-    if warehouse.found(following):
-        if snapshot:
-            warehouse.drop(snapshot)
-        move(warehouse, following, target)
-    elif snapshot:
-        _show_rows(warehouse, target)
 
 
 def move(warehouse: Warehouse, relation: OpenMirroringRelation, to: OpenMirroringRelation) -> None:
@@ -76,15 +63,14 @@ def take_in_place(
     warehouse: Warehouse,
     target: OpenMirroringRelation,
     part: OpenMirroringRelation,
-    new_rows: OpenMirroringRelation,
-    keys: tuple[str, ...],
+    touched: TouchedRows,
 ) -> None:
     """Replace rows of a snapshot by those of a part, in one commit.
 
     Rows with the key of one of the new rows are replaced or deleted. Without keys, rows are only
     added.
     """
-    columns = warehouse.columns(target)
+    columns, keys, new_rows = warehouse.columns(target), touched.keys, touched.new_rows
     names = [column.quoted for column in columns]
     if keys:
         warehouse.run(
@@ -205,6 +191,10 @@ class PublishedRows:
         return self.relation is not None and self.relation.is_view
 
     @property
+    def is_there(self) -> bool:
+        return self.relation is not None
+
+    @property
     def is_past(self) -> bool:
         """Whether they are an earlier version of a table: readable, but not describable."""
         return self.relation is not None and self.relation.version is not None
@@ -235,7 +225,7 @@ def published_rows(
     if snapshot and version:
         past: OpenMirroringRelation = snapshot.incorporate(version=version)
         return PublishedRows(warehouse, past, last, marks, is_ahead=True)
-    if held and held.build == marks.build != last:
+    if held and held.is_of(marks.build) and marks.build != last:
         return PublishedRows(warehouse, snapshot, None, marks, is_ahead=True)
     return PublishedRows(warehouse, snapshot, marks.build, marks)
 
@@ -320,7 +310,7 @@ def verify_state(
     expected = published.marks.restored_state(journal.batch.build) or expected
     if found is None or found == expected:
         return published
-    expected = _restored_state(warehouse, relation, journal) or expected
+    expected = _state_left(warehouse, relation, description, journal)
     if found == expected:
         return published
     kind, _, version = str(expected).partition(":")
@@ -339,22 +329,33 @@ def published_version(
     warehouse: Warehouse, table: PublishedTable, published: PublishedRows
 ) -> str | None:
     """Return the version of a snapshot that has the rows which were published last, if any."""
-    journal, relation = table.last, published.relation
-    if journal is None or relation is None:
+    journal, relation, description = table.last, published.relation, published.description
+    if journal is None or relation is None or description is None:
         return None
-    state = _restored_state(warehouse, relation, journal) or journal.snapshot_state or ""
-    kind, _, version = state.partition(":")
+    state = _state_left(warehouse, relation, description, journal)
+    kind, _, version = str(state).partition(":")
     if kind != "version":
         return None
     past: OpenMirroringRelation = relation.incorporate(version=version)
     return version if _count(warehouse, past) == journal.batch.table_rows else None
 
 
-def _restored_state(
-    warehouse: Warehouse, relation: OpenMirroringRelation, journal: Journal
+def _state_left(
+    warehouse: Warehouse,
+    relation: OpenMirroringRelation,
+    description: TableDescription,
+    journal: Journal,
 ) -> str | None:
-    """Return the state in which a restore has left a snapshot, which the journal cannot have."""
-    return Marks.of(warehouse.properties(relation)).restored_state(journal.batch.build)
+    """Return the state in which a publication or a restore has left a snapshot.
+
+    The journal cannot have that of a restore, nor that of a change in place whose run was killed.
+    """
+    restored = Marks.of(warehouse.properties(relation)).restored_state(journal.batch.build)
+    kind, _, version = (restored or str(journal.snapshot_state)).partition(":")
+    if kind != "before" or description.layout.format not in MERGING_FORMATS:
+        return restored or journal.snapshot_state
+    changes = row_changes_since(warehouse, relation, description, version)
+    return f"version:{changes[0] if changes else version}"
 
 
 def _count(warehouse: Warehouse, table: OpenMirroringRelation) -> int:
@@ -376,9 +377,21 @@ def _is_changed_since(
     warehouse: Warehouse, table: OpenMirroringRelation, description: TableDescription, version: str
 ) -> bool:
     """Check whether rows of a Delta or Iceberg table may have changed since a version."""
-    operations: list[str] = []
+    return row_changes_since(warehouse, table, description, version) != []
+
+
+def row_changes_since(
+    warehouse: Warehouse, table: OpenMirroringRelation, description: TableDescription, version: str
+) -> list[str] | None:
+    """Return the versions that changed rows of a Delta or Iceberg table since a version.
+
+    Returns:
+        the earliest first; None if the history does not reach back to that version
+    """
+    changes: list[str] = []
     for row in warehouse.read(f"mirror_{description.layout.format}_operations", table=table).rows:
         if str(row["version"]) == version:
-            return not _CHANGES_NO_ROW.issuperset(operations)
-        operations.append(str(row["operation"]))
-    return True  # the history does not reach back to that version
+            return changes[::-1]
+        if str(row["operation"]) not in _CHANGES_NO_ROW:
+            changes.append(str(row["version"]))
+    return None

@@ -1,0 +1,170 @@
+"""What is known of a table, and what is wanted of it.
+
+The states of a table, and what holds in each:
+
+    settled      The relation has the build of the journal; or it is ahead, and the rows of that
+                 build stand beside it or are an earlier version; or it is neither, and every
+                 publication but a rebuild is refused.
+    interrupted  A run was killed before its commit, or within its swap. A next snapshot stands
+                 beside the relation, or the relation was moved away.
+    committed    A manifest has files that are staged or published. The journal has the batch
+                 before it. A relation that is changed in place may have taken the changes, or not.
+    recorded     The journal has the batch of the manifest. The relation catches up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import NamedTuple, TypeAlias
+
+# Kinds of tables beside a relation that decide what happens next.
+NEXT = "next"  # the next snapshot
+PART = "part"  # the rows that a snapshot takes in place, needed until it has stored them
+# the rows that were published last, while the snapshot is ahead; the id is that of their build
+PUBLISHED = "published"
+
+
+class State(Enum):
+    """The state of a table, from the docstring of this module."""
+
+    SETTLED = auto()
+    INTERRUPTED = auto()
+    COMMITTED = auto()
+    RECORDED = auto()
+
+
+class Relation(Enum):
+    """What is in the place of the relation.
+
+    CHECKED is a table of `--empty` or `--sample`, which stands for none.
+    """
+
+    MISSING = auto()
+    CHECKED = auto()
+    THERE = auto()
+
+
+class Files(Enum):
+    """The files of a manifest."""
+
+    UNKNOWN = auto()
+    WHOLE = auto()
+    LOST = auto()
+    PUBLISHED = auto()
+
+
+class Part(Enum):
+    """What a relation has of the changes that it takes in place.
+
+    OPEN is a relation as the batch was planned for; TAKEN one that has taken the changes, and is
+    not marked with their build; MARKED one that is. FOREIGN is any other: a hand has changed,
+    dropped or replaced it before it has taken them.
+    """
+
+    UNKNOWN = auto()
+    OPEN = auto()
+    TAKEN = auto()
+    MARKED = auto()
+    FOREIGN = auto()
+
+
+class Beside(NamedTuple):
+    """A table of a run beside a relation, by its kind and the id in its name."""
+
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The batch of a manifest.
+
+    Args:
+        build: the id of the build whose rows it publishes
+        in_place: whether the relation takes its changes in place
+        is_mine: whether this run has committed it, so that nobody has interrupted it yet
+    """
+
+    id: str
+    build: str
+    in_place: bool = False
+    is_mine: bool = False
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a table. Facts that cost a statement or a request may be unknown.
+
+    Args:
+        last: the id of the build that was published last; None before the first publication
+        is_state_kept: whether the journal has the state of its rows beside the relation, which
+            may be a copy
+        recorded: the id of the batch in the journal
+        held: the id of the build in the record of held rows
+        beside: tables of runs beside the relation
+        unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
+            unknown
+    """
+
+    last: str | None = None
+    is_state_kept: bool = False
+    recorded: str | None = None
+    manifest: Committed | None = None
+    held: str | None = None
+    relation: Relation = Relation.MISSING
+    beside: tuple[Beside, ...] = ()
+    files: Files = Files.UNKNOWN
+    part: Part = Part.UNKNOWN
+    unmirrored: frozenset[str] | None = None
+
+    @property
+    def state(self) -> State:
+        if self.manifest:
+            is_recorded = self.manifest.id == self.recorded
+            return State.RECORDED if is_recorded else State.COMMITTED
+        has_next = any(each.kind == NEXT for each in self.beside)
+        return State.INTERRUPTED if has_next or self.is_moved_away else State.SETTLED
+
+    @property
+    def is_moved_away(self) -> bool:
+        """Whether a run was killed after it had moved the relation away, to replace it."""
+        is_beside = any(each.kind == PUBLISHED for each in self.beside)
+        return self.relation is not Relation.THERE and is_beside
+
+
+@dataclass(frozen=True)
+class Recover:
+    """Finish what earlier runs have left, or what this run has committed.
+
+    Args:
+        replaces: whether a full load follows, which replaces a batch that cannot be finished
+    """
+
+    replaces: bool = False
+
+
+@dataclass(frozen=True)
+class BuildOnly:
+    """Build a table that is not mirrored. No record in the landing zone is changed."""
+
+
+@dataclass(frozen=True)
+class GoAhead:
+    """Make a next snapshot the relation, whether or not its rows are published.
+
+    Args:
+        build: the id in its name
+        keeps: the id of the build that was published last, if it is the relation: it stays beside
+    """
+
+    build: str
+    keeps: str | None = None
+
+
+@dataclass(frozen=True)
+class LookOnly:
+    """Check SQL, or foretell a run. Nothing is changed."""
+
+
+Intent: TypeAlias = Recover | GoAhead | BuildOnly | LookOnly

@@ -1,0 +1,180 @@
+"""The rules: what happens next to a table. No rule drops the only copy of published rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from dbt.adapters.openmirroring.protocol.actions import (
+    Done,
+    Drop,
+    Keep,
+    Look,
+    Move,
+    Refused,
+    Rename,
+    Step,
+)
+from dbt.adapters.openmirroring.protocol.facts import (
+    NEXT,
+    PART,
+    PUBLISHED,
+    Beside,
+    BuildOnly,
+    Facts,
+    Files,
+    GoAhead,
+    Intent,
+    LookOnly,
+    Part,
+    Recover,
+    Relation,
+    State,
+)
+
+Rule: TypeAlias = Callable[[Facts, Intent], Move | None]
+
+
+def next_action(facts: Facts, intent: Intent) -> Move:
+    """Return the next action on a table, or how it ends.
+
+    Args:
+        intent: what is wanted of the table
+    """
+    for rule in RULES[type(intent)]:
+        if move := rule(facts, intent):
+            return move
+    return Done()
+
+
+def take_part(facts: Facts, _: Intent) -> Move | None:
+    """5. Let the relation take the changes that are meant for it in place.
+
+    It may refuse them, so it takes them before any file is published. In a later run, it takes
+    them only if their files are there, and nobody else has changed it since the batch was planned.
+    """
+    batch = facts.manifest
+    if facts.state is not State.COMMITTED or not batch or not batch.in_place:
+        return None
+    if facts.files in (Files.LOST, Files.PUBLISHED) or Beside(PART, batch.id) not in facts.beside:
+        return None
+    if batch.is_mine:
+        return Step.TAKE_PART if facts.part in (Part.UNKNOWN, Part.OPEN) else None
+    if facts.files is Files.UNKNOWN:
+        return Look.AT_FILES
+    match facts.part:
+        case Part.UNKNOWN:
+            return Look.AT_PART
+        case Part.OPEN:
+            return Step.TAKE_PART
+        case Part.TAKEN:
+            return Step.MARK_TAKEN
+    return None
+
+
+def publish(facts: Facts, _: Intent) -> Move | None:
+    """6 and 7. Publish the files of the manifest, and write the journal."""
+    if facts.state is not State.COMMITTED or facts.files is Files.LOST:
+        return None
+    return Step.RECORD if facts.files is Files.PUBLISHED else Step.PUBLISH
+
+
+def give_up(facts: Facts, intent: Intent) -> Move | None:
+    """Refuse a batch whose staged files are lost, or let a full load replace it.
+
+    Everything beside the relation stays, as it may have the only rows that were published. If the
+    relation is missing, the build of the batch becomes the relation: it is the only table with its
+    rows, and a user may delete the manifest.
+    """
+    batch = facts.manifest
+    if facts.state is not State.COMMITTED or not batch or not isinstance(intent, Recover):
+        return None
+    if facts.relation is not Relation.THERE:
+        for build in (batch.build, facts.held):
+            if build and Beside(NEXT, build) in facts.beside:
+                return _into_place(facts, Beside(NEXT, build))
+    return Step.SUPERSEDE if intent.replaces else Refused.FILES_LOST
+
+
+def catch_up(facts: Facts, intent: Intent) -> Move | None:
+    """8. Let the relation have the build that was published last, if it stands beside."""
+    if facts.last and Beside(NEXT, facts.last) in facts.beside:
+        return _into_place(facts, Beside(NEXT, facts.last))
+    if facts.relation is Relation.THERE:
+        return None
+    # a run was killed while it replaced the relation by the build that is held
+    if facts.held and Beside(NEXT, facts.held) in facts.beside:
+        return _into_place(facts, Beside(NEXT, facts.held))
+    if facts.last and Beside(PUBLISHED, facts.last) in facts.beside:
+        kept = Beside(PUBLISHED, facts.last)
+        # these rows may be a copy, in another state
+        if isinstance(intent, Recover) and not facts.is_state_kept:
+            return Step.KEEP_STATE
+        return _into_place(facts, kept)
+    return None
+
+
+def go_ahead(facts: Facts, intent: Intent) -> Move | None:
+    """Let a next snapshot be the relation. The rows that were published last stay beside it."""
+    assert isinstance(intent, GoAhead)
+    if Beside(NEXT, intent.build) not in facts.beside:
+        return None
+    if intent.keeps and facts.relation is Relation.THERE:
+        kept = Beside(PUBLISHED, intent.keeps)
+        if kept not in facts.beside:
+            return Keep(kept)
+    return _into_place(facts, Beside(NEXT, intent.build), is_finishing=False)
+
+
+def catch_up_unmirrored(facts: Facts, _: Intent) -> Move | None:
+    """8. Let the relation have a build of `mirror: false`, which was killed in its swap."""
+    if facts.relation is Relation.THERE:
+        return None
+    found = [each for each in facts.beside if each.kind == NEXT]
+    if found and facts.unmirrored is None:
+        return Look.AT_NEXT
+    unmirrored = [each for each in found if each.id in (facts.unmirrored or ())]
+    return _into_place(facts, unmirrored[-1], is_finishing=False) if unmirrored else None
+
+
+def drop_leftovers(facts: Facts, intent: Intent) -> Move | None:
+    """8. Drop what else runs have left beside the relation. Rows that are published stay."""
+    for each in facts.beside:
+        is_kept = each.kind == PUBLISHED and (
+            isinstance(intent, BuildOnly) or each.id == facts.last
+        )
+        if not is_kept:
+            return Drop(each)
+    return None
+
+
+def complete(facts: Facts, _: Intent) -> Move | None:
+    """8. Clear the scratch pad."""
+    return Step.COMPLETE if facts.state is State.RECORDED else None
+
+
+def refuse_moved_away(facts: Facts, _: Intent) -> Move | None:
+    """A run that changes nothing cannot bring a relation back that was moved away."""
+    return Refused.MOVED_AWAY if facts.is_moved_away else None
+
+
+def _into_place(facts: Facts, table: Beside, is_finishing: bool = True) -> Move:
+    if facts.relation is not Relation.MISSING:
+        return Step.DROP_RELATION
+    return Rename(table, is_finishing)
+
+
+RULES: dict[type[Intent], tuple[Rule, ...]] = {
+    Recover: (
+        take_part,
+        publish,
+        give_up,
+        catch_up,
+        catch_up_unmirrored,
+        drop_leftovers,
+        complete,
+    ),
+    GoAhead: (go_ahead,),
+    BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
+    LookOnly: (refuse_moved_away,),
+}

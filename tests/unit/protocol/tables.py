@@ -1,0 +1,285 @@
+"""A table in a landing zone and in Spark, as small as the protocol sees it, and its actions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from dbt.adapters.openmirroring.protocol.actions import (
+    Action,
+    Done,
+    Drop,
+    Keep,
+    Look,
+    Refused,
+    Rename,
+    Step,
+)
+from dbt.adapters.openmirroring.protocol.facts import (
+    NEXT,
+    PUBLISHED,
+    Beside,
+    Committed,
+    Facts,
+    Files,
+    Intent,
+    Part,
+    Recover,
+    Relation,
+    State,
+)
+from dbt.adapters.openmirroring.protocol.rules import next_action
+
+Rows: TypeAlias = frozenset[int]
+
+# more actions than any run has
+MOST = 30
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table in Spark.
+
+    Args:
+        versions: the rows of each version; the last one is the table
+        noted: the build that was published last, and the version that has its rows
+        oldest: the first version that can still be read
+    """
+
+    versions: tuple[Rows, ...]
+    build: str | None = None
+    noted: tuple[str, int] | None = None
+    is_unmirrored: bool = False
+    oldest: int = 0
+
+    @property
+    def rows(self) -> Rows:
+        return self.versions[-1]
+
+    def changes_since(self, version: int) -> list[int]:
+        """The versions that changed rows since then."""
+        later = range(version + 1, len(self.versions))
+        return [n for n in later if self.versions[n] != self.versions[n - 1]]
+
+    def changed(self, rows: Rows) -> Table:
+        return replace(self, versions=(*self.versions, rows))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch of a manifest or a journal.
+
+    Args:
+        rows: of the mirrored table after it
+        version: of a relation that is changed in place, before the change
+        state: the version of the relation that has its rows; None if nobody knows it
+        is_before: whether that is the version before a change in place
+    """
+
+    id: str
+    build: str
+    rows: Rows
+    version: int | None = None
+    state: int | None = 0
+    is_before: bool = False
+
+
+@dataclass(frozen=True)
+class World:
+    """What outlives a run.
+
+    Args:
+        staged: how many of the two files of the manifest are on the scratch pad
+        is_lost: whether somebody has deleted staged files
+        mirror: the rows of the mirrored table; None if its folder is begun and not complete
+    """
+
+    relation: Table | None = None
+    beside: tuple[tuple[Beside, Table], ...] = ()
+    journal: Batch | None = None
+    manifest: Batch | None = None
+    staged: int = 0
+    is_lost: bool = False
+    held: str | None = None
+    is_checked: bool = False
+    mirror: Rows | None = None
+    name: str = field(default="", compare=False)
+
+    def having(self, kind: str, number: str, table: Table) -> World:
+        return replace(self, beside=tuple(sorted([*self.beside, (Beside(kind, number), table)])))
+
+    def without(self, beside: Beside) -> World:
+        return replace(self, beside=tuple(each for each in self.beside if each[0] != beside))
+
+    @property
+    def tables(self) -> list[Table]:
+        """Those that may have all rows of a build."""
+        found = [table for each, table in self.beside if each.kind in (NEXT, PUBLISHED)]
+        return [self.relation, *found] if self.relation else found
+
+    @property
+    def published(self) -> Rows | None:
+        """The rows that every publication takes for those that were published last.
+
+        None if it refuses to take any, or if nothing was published.
+        """
+        journal, relation = self.journal, self.relation
+        if journal is None:
+            return None
+        kept = dict(self.beside).get(Beside(PUBLISHED, journal.build))
+        if kept:
+            return kept.rows
+        if relation and relation.noted and relation.noted[0] == journal.build:
+            return relation.versions[relation.noted[1]]
+        if relation is None or relation.build != journal.build:
+            return None
+        if journal.state is None:  # then the rows are counted
+            return relation.rows if len(relation.rows) == len(journal.rows) else None
+        changes = relation.changes_since(journal.state)
+        return None if len(changes) > journal.is_before else relation.rows
+
+    def has_copy_of(self, rows: Rows) -> bool:
+        return any(rows in table.versions[table.oldest :] for table in self.tables)
+
+
+@dataclass
+class Run:
+    """A run of the protocol.
+
+    Args:
+        mine: the id of the batch that it has committed
+        watch: called with the worlds around each half of an action; it may end the run
+    """
+
+    world: World
+    intent: Intent
+    mine: str = ""
+    watch: Callable[[World, World, str], None] = lambda *_: None
+    files: Files = Files.UNKNOWN
+    part: Part = Part.UNKNOWN
+    state: int | None = None
+    is_state_kept: bool = False
+    unmirrored: frozenset[str] | None = None
+    manifest: Batch | None = None
+    steps: list[str] = field(default_factory=list)
+
+    def carry_out(self) -> Done | Refused:
+        self.manifest = self.world.manifest
+        for _ in range(MOST):
+            move = next_action(self.observe(), self.intent)
+            if isinstance(move, Done | Refused):
+                return move
+            for what, change in self._halves(move):
+                before, self.world = self.world, change
+                self.steps.append(what)
+                self.watch(before, self.world, what)
+        raise AssertionError(f"It does not come to an end: {self.steps[-4:]}")
+
+    def observe(self) -> Facts:
+        world, journal, manifest = self.world, self.world.journal, self.manifest
+        relation = Relation.CHECKED if world.is_checked else Relation.MISSING
+        return Facts(
+            last=journal.build if journal else None,
+            is_state_kept=self.is_state_kept,
+            recorded=journal.id if journal else None,
+            manifest=Committed(
+                manifest.id, manifest.build, manifest.version is not None, manifest.id == self.mine
+            )
+            if manifest
+            else None,
+            held=world.held,
+            relation=Relation.THERE if world.relation else relation,
+            beside=tuple(each for each, _ in world.beside),
+            files=self.files,
+            part=self.part,
+            unmirrored=self.unmirrored,
+        )
+
+    def _halves(self, action: Action) -> Iterator[tuple[str, World]]:
+        """Yield the worlds after each half of an action."""
+        world, batch = self.world, self.manifest
+        match action:
+            case Keep(table):
+                assert world.relation
+                kept = world.having(table.kind, table.id, world.relation)
+                yield "keep relation", replace(kept, relation=None)
+            case Rename(table):
+                found = dict(world.beside)[table]
+                yield f"rename {table.kind}", replace(world.without(table), relation=found)
+            case Drop(table):
+                yield f"drop {table.kind}", world.without(table)
+            case Step.DROP_RELATION:
+                yield "drop relation", replace(world, relation=None, is_checked=False)
+            case Step.KEEP_STATE:
+                assert world.journal
+                self.is_state_kept = True
+                copy = dict(world.beside)[Beside(PUBLISHED, world.journal.build)]
+                journal = replace(world.journal, state=len(copy.versions) - 1, is_before=False)
+                yield "keep state", replace(world, journal=journal)
+            case Look.AT_NEXT:
+                self.unmirrored = frozenset(
+                    each.id for each, table in world.beside if table.is_unmirrored
+                )
+            case Look.AT_FILES:
+                self.files = Files.LOST if world.is_lost else Files.WHOLE
+            case Look.AT_PART:
+                self.part, self.state = self._looked()
+            case Step.SUPERSEDE:
+                self.manifest = None
+            case _:
+                assert batch
+                yield from self._halves_of_batch(action, batch)
+
+    def _halves_of_batch(self, action: Action, batch: Batch) -> Iterator[tuple[str, World]]:
+        world, relation = self.world, self.world.relation
+        match action:
+            case Step.TAKE_PART:
+                assert relation, "Spark has no such table"
+                taken = relation.changed(batch.rows)
+                yield "take", replace(world, relation=taken)
+                yield "mark", replace(world, relation=replace(taken, build=batch.build))
+                self.part, self.state = Part.MARKED, len(taken.versions) - 1
+            case Step.MARK_TAKEN:
+                assert relation
+                yield "mark", replace(world, relation=replace(relation, build=batch.build))
+                self.part = Part.MARKED
+            case Step.PUBLISH if world.is_lost:
+                self.files = Files.LOST
+            case Step.PUBLISH:
+                if world.staged > 1:
+                    yield "rename a file", replace(world, staged=1, mirror=None)
+                yield "publish", replace(world, staged=0, mirror=batch.rows)
+                self.files = Files.PUBLISHED
+            case Step.RECORD:
+                state = batch.state if batch.version is None else self.state
+                is_before = state is None and batch.version is not None
+                state = batch.version if is_before else state
+                journal = replace(batch, state=state, is_before=is_before)
+                yield "record", replace(world, journal=journal)
+            case Step.COMPLETE:
+                yield "delete held record", replace(world, held=None)
+                self.manifest = None
+                yield "complete", replace(world, held=None, manifest=None, is_lost=False)
+
+    def _looked(self) -> tuple[Part, int | None]:
+        """What the history of the relation shows, as `TakenPart` reads it."""
+        world, batch, relation = self.world, self.manifest, self.world.relation
+        assert batch
+        assert batch.version is not None
+        last = world.journal.build if world.journal else None
+        if relation is None or relation.build not in (last, batch.build):
+            return Part.FOREIGN, None
+        changes = relation.changes_since(batch.version)
+        if relation.build == batch.build:
+            return Part.MARKED, changes[0] if changes else batch.version
+        if not changes:
+            return Part.OPEN, None
+        is_readable = relation.oldest <= batch.version
+        if is_readable and relation.versions[changes[0]] == batch.rows:
+            return Part.TAKEN, changes[0]
+        return Part.FOREIGN, None
+
+
+def state_of(world: World) -> State:
+    return Run(world, Recover(), manifest=world.manifest).observe().state

@@ -1,0 +1,380 @@
+"""Every state of a table that runs, kills and hands of others lead to, with every intent.
+
+A run is killed after each half of each action. Then somebody else may change the table, drop or
+replace it, lose files, delete the manifest, or finish the batch on another machine.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import product
+from pathlib import Path
+
+from dbt.adapters.openmirroring.protocol.actions import Done, Drop, Keep, Refused, Rename, Step
+from dbt.adapters.openmirroring.protocol.facts import (
+    NEXT,
+    PART,
+    PUBLISHED,
+    Beside,
+    BuildOnly,
+    Committed,
+    Facts,
+    Files,
+    GoAhead,
+    Intent,
+    LookOnly,
+    Part,
+    Recover,
+    Relation,
+    State,
+)
+from dbt.adapters.openmirroring.protocol.rules import next_action
+from tests.unit.protocol.tables import Batch, Run, Table, World, state_of
+
+OLD, NEW, HAND = frozenset({1, 2}), frozenset({2, 3, 4}), frozenset({9})
+INTENTS: tuple[Intent, ...] = (Recover(), Recover(replaces=True), BuildOnly(), LookOnly())
+# kills and hands on the way to a state
+MOST_KILLS, MOST_HANDS = 3, 3
+
+Way = Callable[[World], World]
+
+
+class Killed(Exception):
+    """The process is gone."""
+
+
+# What runs leave that are killed before their commit, or within their swap
+
+
+def published(version: int = 0, build: str | None = "old") -> World:
+    table = Table((OLD,) * (version + 1), build)
+    journal = Batch("old", "old", OLD, state=version)
+    return World(table, journal=journal, mirror=OLD)
+
+
+def committed(world: World, batch: Batch) -> World:
+    return replace(world, manifest=batch, staged=2)
+
+
+def runs() -> Iterator[tuple[str, list[World]]]:
+    """Yield the worlds that runs make before they commit, the last one with their commit."""
+    batch, table = Batch("new", "new", NEW), Table((NEW,), "new")
+    world = World()
+    built = world.having(NEXT, "new", table)
+    yield "an initial load", [world, built, committed(built, batch)]
+    world = published()
+    built = world.having(NEXT, "new", table)
+    yield "a change set or a rebuild", [world, built, committed(built, batch)]
+    for rows in (OLD | {3}, NEW):
+        in_place = replace(batch, rows=rows, version=1, state=None)
+        world = published(version=1)
+        built = world.having("new_rows", "new", Table((rows,))).having(PART, "new", Table((rows,)))
+        yield "a change in place", [world, built, committed(built, in_place)]
+    for first, keeps in ((published(), "old"), (World(), None)):
+        built = replace(first, held="new").having(NEXT, "new", table)
+        worlds = list(going_ahead(built, GoAhead("new", keeps)))
+        last = committed(worlds[-1], Batch("publication", "new", NEW))
+        yield "a held build", [built, *worlds, last]
+    world = published(version=1)
+    assert world.relation
+    held = replace(world, held="new")
+    noted = replace(world.relation, build="new", noted=("old", 1))
+    ahead = replace(held, relation=noted.changed(noted.rows))
+    taken = replace(held, relation=noted.changed(NEW))
+    yield (
+        "a build that is held in place",
+        [
+            *(world, held, ahead, taken),
+            committed(taken, Batch("publication", "new", NEW, state=2)),
+        ],
+    )
+    world = replace(published(), relation=Table((OLD | HAND,), "other"))
+    restored = world.having(NEXT, "old", Table((OLD,), "old"))
+    yield "a restore", [world, restored, *going_ahead(restored, GoAhead("old"))]
+    for first in (World(), published()):
+        mirrored = replace(first, relation=Table((OLD | {7},), is_unmirrored=True))
+        built = mirrored.having(NEXT, "run", Table((NEW,), is_unmirrored=True))
+        worlds = list(going_ahead(built, GoAhead("run")))
+        yield "a build that is not mirrored", [mirrored, built, *worlds]
+
+
+def going_ahead(world: World, intent: GoAhead) -> Iterator[World]:
+    """Yield the worlds after each action that makes a build the relation."""
+    found: list[World] = []
+    run = Run(world, intent, watch=lambda _, after, __: found.append(after))
+    assert run.carry_out() == Done()
+    yield from found
+
+
+# What somebody else does between two runs
+
+
+def change_rows(world: World) -> World | None:
+    if world.relation is None or world.relation.rows & HAND:
+        return None
+    return replace(world, relation=world.relation.changed(world.relation.rows | HAND))
+
+
+def replace_rows(world: World) -> World | None:
+    """As many rows as before."""
+    if world.relation is None or world.relation.rows & HAND:
+        return None
+    rows = frozenset(sorted(world.relation.rows)[1:]) | HAND
+    return replace(world, relation=world.relation.changed(rows))
+
+
+def drop_table(world: World) -> World | None:
+    return replace(world, relation=None) if world.relation else None
+
+
+def replace_table(world: World) -> World | None:
+    return replace(world, relation=Table((HAND,)))
+
+
+def lose_spark(world: World) -> World | None:
+    return replace(world, relation=None, beside=()) if world.tables else None
+
+
+def lose_staged_files(world: World) -> World | None:
+    return replace(world, is_lost=True) if world.manifest and world.staged else None
+
+
+def delete_the_manifest(world: World) -> World | None:
+    # a part of its files may be published: then the next run refuses the files of the folder
+    if world.manifest is None or world.staged != 2:
+        return None
+    return replace(world, manifest=None, staged=0, is_lost=False)
+
+
+def remove_old_versions(world: World) -> World | None:
+    found = world.relation
+    if found is None or found.oldest or found.noted or len(found.versions) == 1:
+        return None
+    return replace(world, relation=replace(found, oldest=len(found.versions) - 1))
+
+
+def check_sql(world: World) -> World | None:
+    return None if world.relation or world.is_checked else replace(world, is_checked=True)
+
+
+def finish_elsewhere(world: World) -> World | None:
+    """Another machine, which has no tables, finishes the batch."""
+    if world.manifest is None or world.is_lost:
+        return None
+    run = Run(replace(world, relation=None, beside=(), is_checked=False), Recover())
+    assert run.carry_out() == Done()
+    here = {"relation": world.relation, "beside": world.beside, "is_checked": world.is_checked}
+    return replace(run.world, **here)  # type: ignore[arg-type]
+
+
+HANDS = (
+    *(change_rows, replace_rows, drop_table, replace_table, lose_spark, lose_staged_files),
+    *(delete_the_manifest, remove_old_versions, check_sql, finish_elsewhere),
+)
+
+
+# What must hold
+
+
+def check_action(before: World, after: World, what: str) -> None:
+    """No action drops the only copy of rows."""
+    is_same = before.journal == after.journal
+    if before.journal and is_same and before.has_copy_of(before.journal.rows):
+        known = [batch.rows for batch in (after.journal, after.manifest) if batch]
+        is_superseded = after.manifest is not None and Beside(PART, after.manifest.id) in dict(
+            after.beside
+        )
+        assert is_superseded or any(map(after.has_copy_of, known)), what
+    if before.relation is None and any(table.is_unmirrored for table in before.tables):
+        assert any(table.is_unmirrored for table in after.tables), what
+
+
+def check_end(world: World, intent: Intent, move: Done | Refused) -> None:
+    """A run that has ended well leaves nothing wrong in silence."""
+    if not isinstance(intent, Recover) or isinstance(move, Refused):
+        return
+    if intent.replaces:  # a full load follows
+        return
+    assert world.manifest is None
+    assert world.published in (None, world.mirror), "rows are taken for published"
+    kept = Beside(PUBLISHED, world.journal.build) if world.journal else None
+    assert {each for each, _ in world.beside} <= {kept}, "something is left"
+
+
+def refusal(world: World) -> list[Way]:
+    """The ways out that a publication names, if it refuses the table."""
+    if world.journal is None or world.published is not None:
+        return []
+    return [rebuild, restore] if world.relation else [restore]
+
+
+def restore(world: World) -> World:
+    assert world.journal
+    assert world.mirror is not None
+    versions = (world.mirror,) * ((world.journal.state or 0) + 1)
+    return replace(world, relation=Table(versions, world.journal.build), is_checked=False)
+
+
+def rebuild(world: World) -> World:
+    assert world.relation
+    journal = Batch("rebuilt", "rebuilt", world.relation.rows)
+    relation = Table((world.relation.rows,), "rebuilt")
+    return replace(world, relation=relation, journal=journal, mirror=journal.rows)
+
+
+def full_refresh(world: World) -> World:
+    run = Run(world, Recover(replaces=True), watch=check_action)
+    assert run.carry_out() == Done()
+    journal = Batch("full", "full", NEW)
+    return World(Table((NEW,), "full"), journal=journal, mirror=NEW)
+
+
+def without_manifest(world: World) -> World:
+    return replace(world, manifest=None, staged=0, is_lost=False)
+
+
+def check_ways_out(world: World, move: Done | Refused, depth: int = 0) -> None:
+    """Each way out of a refusal ends well."""
+    ways = refusal(world) if isinstance(move, Done) else []
+    if move is Refused.FILES_LOST:
+        ways = [full_refresh, without_manifest] if world.staged == 2 else [full_refresh]
+    assert depth < 3
+    for way in ways:
+        run = Run(way(world), Recover(), watch=check_action)
+        check_ways_out(run.world, run.carry_out(), depth + 1)
+
+
+# The search
+
+
+@dataclass
+class Search:
+    """All worlds, by how they came to be."""
+
+    found: dict[World, str]
+    transitions: set[tuple[State, str, State]]
+    runs: int = 0
+
+    @classmethod
+    def all(cls) -> Search:
+        search = cls({}, set())
+        left: deque[tuple[World, int, int]] = deque()
+
+        def add(world: World, kills: int, hands: int, name: str) -> None:
+            if world not in search.found:
+                search.found[world] = name
+                left.append((world, kills, hands))
+
+        for name, worlds in runs():
+            for number, world in enumerate(worlds):
+                add(world, 0, 0, f"{name}, step {number}")
+            for killed, step in search.kills(worlds[-1], Recover(), "new"):
+                add(killed, 0, 0, f"{name}, killed after {step}")
+            for killed, step in search.kills(worlds[-1], Recover(), "publication"):
+                add(killed, 0, 0, f"{name}, killed after {step}")
+        while left:
+            world, kills, hands = left.popleft()
+            name = search.found[world]
+            if hands < MOST_HANDS:
+                for hand in HANDS:
+                    if changed := hand(world):
+                        add(changed, kills, hands + 1, f"{name}; {hand.__name__}")
+            for intent in INTENTS:
+                for killed, step in search.kills(world, intent):
+                    if kills < MOST_KILLS:
+                        add(killed, kills + 1, hands, f"{name}; {intent} killed after {step}")
+        return search
+
+    def kills(self, world: World, intent: Intent, mine: str = "") -> list[tuple[World, str]]:
+        """Let a run end, and return the worlds in which it could have been killed."""
+        found: list[tuple[World, str]] = []
+        run = Run(world, intent, mine)
+
+        def watch(before: World, after: World, what: str) -> None:
+            check_action(before, after, what)
+            if intent == Recover():
+                self.transitions.add((state_of(before), what, state_of(after)))
+            found.append((after, what))
+
+        run.watch = watch
+        try:
+            move = run.carry_out()
+            self.runs += 1
+            check_end(run.world, intent, move)
+            if intent == Recover():
+                check_ways_out(run.world, move)
+        except AssertionError as error:
+            name = self.found.get(world, "")
+            raise AssertionError(f"{name}; {intent}: {run.steps}\n{world}\n{error}") from error
+        return found
+
+
+@cache
+def everything() -> Search:
+    return Search.all()
+
+
+def test_every_run_ends_and_nothing_is_wrong_in_silence() -> None:
+    search = everything()
+
+    print(f"{len(search.found)} worlds, {search.runs} runs, {len(search.transitions)} transitions")
+    assert len(search.found) > 2000
+
+
+def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None:
+    batches = [None, *(Committed("2", "2", *how) for how in product((True, False), repeat=2))]
+    names = [Beside(NEXT, "1"), Beside(NEXT, "2"), Beside(PUBLISHED, "1"), Beside(PART, "2")]
+    beside = [
+        [name for name, is_there in zip(names, chosen, strict=True) if is_there]
+        for chosen in product((True, False), repeat=len(names))
+    ]
+    for relation, files, part, batch, recorded, held, tables, is_known in product(
+        Relation, Files, Part, batches, "12", (None, "1", "2"), beside, (True, False)
+    ):
+        unmirrored = frozenset("2") if is_known else None
+        facts = Facts(
+            "1", is_known, recorded, batch, held, relation, tuple(tables), files, part, unmirrored
+        )
+        for intent in (*INTENTS, GoAhead("2", "1")):
+            match next_action(facts, intent):
+                case Rename(table):
+                    assert table in tables
+                    assert relation is Relation.MISSING
+                case Drop(table):
+                    assert table in tables
+                    assert table != Beside(PUBLISHED, "1")
+                case Keep() | Step.DROP_RELATION:
+                    assert relation is not Relation.MISSING
+                case Step.RECORD:
+                    assert files is Files.PUBLISHED
+                case Step.COMPLETE:
+                    assert facts.state is State.RECORDED
+                    assert isinstance(intent, Recover)
+                case Step():
+                    assert isinstance(intent, Recover), "the landing zone is not locked"
+
+
+def picture() -> str:
+    """The states of a table, and the actions that lead from one to another, for the docs."""
+    actions = defaultdict(set)
+    for before, what, after in everything().transitions:
+        is_scratch = what.startswith("drop") and what != "drop relation"
+        actions[before, after].add("drop leftovers" if is_scratch else what)
+    lines = [
+        "stateDiagram-v2",
+        "    settled --> interrupted: build",
+        "    interrupted --> committed: commit",
+    ]
+    for (before, after), found in sorted(actions.items(), key=lambda each: str(each[0])):
+        names = before.name.lower(), after.name.lower()
+        lines.append(f"    {names[0]} --> {names[1]}: {', '.join(sorted(found))}")
+    return "\n".join(lines)
+
+
+def test_the_docs_show_the_states_as_they_are() -> None:
+    page = Path(__file__).parents[3] / "docs" / "contributing" / "how-it-works.md"
+
+    assert f"```mermaid\n{picture()}\n```" in page.read_text(), picture()
