@@ -30,7 +30,7 @@ def restoring(folder: Path) -> Project:
     settings["bench"]["outputs"]["local"] |= {
         "landing_zone": str(_ITEM / "Files" / "LandingZone"),
         "replicate": True,
-        "restore_snapshots": True,
+        "restore_baseline": True,
     }
     profile.write_text(yaml.safe_dump(settings))
     return project

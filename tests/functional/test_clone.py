@@ -92,7 +92,7 @@ def test_a_clone_is_not_put_where_spark_has_lost_a_mirrored_table(beside: Projec
         assert "is a mirrored table" in error
         assert "Spark has lost" in error
 
-    assert "no published snapshot" in beside.fail()
+    assert "no baseline" in beside.fail()
     assert beside.mirror() == mirror
     beside.run("--full-refresh")
     assert clone(beside)

@@ -312,7 +312,7 @@ def test_a_run_on_a_new_machine_restores_its_tables_from_onelake(
     readable: Path,
     record_property: Callable[[str, object], None],
 ) -> None:
-    project.target["restore_snapshots"] = True
+    project.target["restore_baseline"] = True
     project.write_project()
     project.model(f"{ORDERS} where id < 2", unique_key="id")
     project.run()

@@ -161,12 +161,10 @@ CASES: dict[str, Case] = {
     # Spark
     "snapshot_dropped": Case(
         lambda t: t.sql("drop table {}"),
-        ("no published snapshot", "--full-refresh"),
+        ("no baseline", "--full-refresh"),
         full_refresh,
     ),
-    "relation_replaced": Case(
-        replace_relation, ("no published snapshot", "--full-refresh"), full_refresh
-    ),
+    "relation_replaced": Case(replace_relation, ("no baseline", "--full-refresh"), full_refresh),
     "rows_inserted": Case(
         lambda t: t.sql("insert into {} values (4, 'v3'), (77, 'x')"),
         ("somebody else has written to the table", "a hook has", "mirror_rebuild"),

@@ -32,7 +32,7 @@ ORDERS = "select * from values (1, 'a'), (2, 'b'), (3, 'c') as t(id, name)"
 
 @pytest.fixture
 def project(project: Project) -> Project:
-    project.target |= {"replicate": True, "restore_snapshots": True}
+    project.target |= {"replicate": True, "restore_baseline": True}
     project.write_project()
     return project
 
@@ -87,7 +87,7 @@ def test_a_node_that_is_not_selected_is_restored_for_those_that_read_it(project:
 def test_without_the_setting_a_run_is_refused_and_names_the_ways_out(
     project: Project, kind: str
 ) -> None:
-    project.target["restore_snapshots"] = False
+    project.target["restore_baseline"] = False
     project.write_project()
     write_node(project, kind, 0)
     project.run(command="build")
@@ -96,8 +96,8 @@ def test_without_the_setting_a_run_is_refused_and_names_the_ways_out(
 
     refused = project.fail(command="build")
 
-    assert "Spark has no published snapshot" in refused
-    assert "set `restore_snapshots: true` in the target" in refused
+    assert "Spark has no baseline" in refused
+    assert "set `restore_baseline: true` in the target" in refused
     assert project.files() == files
     (way_out,) = re.findall(r"`dbt (build --full-refresh [^`]+)`", refused)
     assert project.dbt(*way_out.split())
@@ -115,13 +115,13 @@ def test_a_batch_that_a_lost_machine_has_committed_is_published_from_its_files(
         assert not project.dbt("run")
     assert len(project.files()) == 1
     project.go_to_another_machine()
-    project.target["restore_snapshots"] = False
+    project.target["restore_baseline"] = False
     project.write_project()
 
-    assert "set `restore_snapshots: true` in the target" in project.fail()
+    assert "set `restore_baseline: true` in the target" in project.fail()
     assert len(project.files()) == 2, "the files of the batch need no rows of Spark"
 
-    project.target["restore_snapshots"] = True
+    project.target["restore_baseline"] = True
     project.write_project()
     project.run()
 

@@ -101,7 +101,7 @@ def test_every_value_at_every_place_is_told_apart_and_restored(
 ) -> None:
     # dates of the mirrored table are of today's calendar, whatever others read from files
     old = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
-    project.target |= {"replicate": True, "restore_snapshots": True}
+    project.target |= {"replicate": True, "restore_baseline": True}
     project.target["server_side_parameters"] = old
     project.write_project()
     types = {

@@ -189,6 +189,15 @@ def test_a_setting_of_earlier_versions_is_only_warned_of() -> None:
     assert "prepared_start` has no effect any more" in str(told.caught_events[0].info)
 
 
+def test_a_setting_is_also_taken_by_its_former_name() -> None:
+    assert load(restore_snapshots=True).restore_baseline
+    assert not load(restore_snapshots=False).restore_baseline
+    with pytest.raises(DbtConfigError, match='`restore_baseline` is "yes"'):
+        load(restore_snapshots="yes")
+    with pytest.raises(DbtConfigError, match="`restore_snapshots` is not a setting"):
+        load(restore_snapshots=True, restore_baseline=False)
+
+
 def test_settings_of_dbt_spark_and_of_dbt_are_known() -> None:
     profile = {each.name: None for each in fields(SparkCredentials)} | {
         **{"type": "openmirroring", "threads": 4, "schema": "analytics", "landing_zone": "zone"},

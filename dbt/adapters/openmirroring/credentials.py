@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
@@ -125,14 +125,14 @@ class OpenMirroringCredentials(Target, SparkCredentials):
     @classmethod
     def validate(cls, data: Any) -> None:
         try:
-            super().validate(data)
+            super().validate(_with_new_names(data))
         except ValidationError as error:  # its text names no setting, but shows a secret
             hidden = {each.name for each in fields(cls) if not each.repr}
             raise DbtConfigError(_not_valid(error, hidden)) from None
 
     @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
-        found: dict[str, Any] = super().__pre_deserialize__(data)
+        found = _with_new_names(super().__pre_deserialize__(data))
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
         method = str(found.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
@@ -270,7 +270,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                 "`replicate` is for a landing zone on this machine. Fabric applies those in "
                 "OneLake."
             )
-        for name in ("replicate", "restore_snapshots"):
+        for name in ("replicate", "restore_baseline"):
             if getattr(self, name) and not replica.is_installed():
                 raise DbtConfigError(
                     f"`{name}` needs deltalake and pyarrow: "
@@ -305,6 +305,14 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         elif self.method != ConnectionMethod.SESSION:
             keys += ("host", "port", "cluster", "endpoint", "organization")
         return keys
+
+
+def _with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the new name of one that is given by its former name."""
+    if "restore_baseline" in data:
+        return dict(data)
+    names = {"restore_snapshots": "restore_baseline"}
+    return {names.get(name, name): value for name, value in data.items()}
 
 
 def _not_valid(error: ValidationError, hidden: Collection[str]) -> str:

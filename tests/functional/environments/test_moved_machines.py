@@ -144,7 +144,7 @@ def test_each_way_out_of_a_metastore_and_a_warehouse_that_do_not_belong_together
     for name in ("metastore_db", "warehouse"):
         (spark / name).rename(tmp_path / name)
     rows(moving, 6, 9)
-    assert "no published snapshot" in dbt(moving.path, succeeds=False)
+    assert "no baseline" in dbt(moving.path, succeeds=False)
     dbt(moving.path, "run", "--full-refresh")
     moving.assert_mirrored()
     assert len(moving.relation()) == 3

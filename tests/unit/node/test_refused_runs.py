@@ -201,7 +201,7 @@ def test_a_lost_snapshot_is_not_replaced_in_silence(tmp_path: Path) -> None:
     world = published_world(tmp_path)
     world.spark.tables.clear()
 
-    with pytest.raises(SnapshotMismatchError, match="no published snapshot"):
+    with pytest.raises(SnapshotMismatchError, match="no baseline"):
         world.run()
 
     assert world.mirrored == list(BEFORE)

@@ -162,7 +162,7 @@ def test_no_file_is_linked_into_a_table_that_is_stored_in_another_way(
     files = keep(description(folder))
     assert files
 
-    with pytest.raises(DbtRuntimeError, match="made the next snapshot as orc") as error:
+    with pytest.raises(DbtRuntimeError, match="made the new table as orc") as error:
         files.link_into(description(tmp_path / "next", Provider="orc"))
 
     assert "Nothing was changed" in str(error.value)

@@ -180,7 +180,7 @@ WAYS_OUT = {
     "Set `incremental_strategy: merge`": "incremental_strategy",
     "`on_foreign_changes: publish`": "on_foreign_changes",
     "mirror_restore": "restore",
-    "`restore_snapshots: true`": "restore_snapshots",
+    "`restore_baseline: true`": "restore_snapshots",
     "mirror_rebuild": "rebuild",
     "mirror_publish": "publish_held",
     "set another `max_deleted`": "max_deleted",

@@ -218,7 +218,7 @@ class World:
         target = Target(
             landing_zone=self.address,
             dry_run=self.dry_run,
-            restore_snapshots=self.restores,
+            restore_baseline=self.restores,
         )
         self.claim = Claim()
         around = (self._operation, self._replica, self.claim)

@@ -84,7 +84,7 @@ def test_a_project_that_is_reached_by_a_link_is_not_hidden_from_git(tmp_path: Pa
     assert not (item / ".gitignore").exists()
 
 
-@pytest.mark.parametrize("setting", ["replicate", "restore_snapshots"])
+@pytest.mark.parametrize("setting", ["replicate", "restore_baseline"])
 def test_mirrored_tables_need_a_place_beside_the_folder_that_a_landing_zone_is(
     tmp_path: Path, setting: str
 ) -> None:

@@ -92,7 +92,7 @@ class Target(Identity):
         wait_for_mirror: seconds that a command may wait at its end until the service has applied
             the published files; 0 does not wait
         dry_run: publish nothing, but report what would be published
-        restore_snapshots: bring back what Spark has lost from the mirrored tables, so that a run
+        restore_baseline: bring back what Spark has lost from the mirrored tables, so that a run
             goes on anywhere
         refresh_sql_endpoint: after a command has published and has waited for the mirror, refresh
             the SQL analytics endpoint of the mirrored database
@@ -104,7 +104,7 @@ class Target(Identity):
     replicate: bool = False
     wait_for_mirror: float = 0
     dry_run: bool = False
-    restore_snapshots: bool = False
+    restore_baseline: bool = False
     refresh_sql_endpoint: bool = False
 
     @property
@@ -152,7 +152,7 @@ class Destination:
         self.target = target
         self.onelake = target.onelake
         self.dry_run = target.dry_run
-        self.restores = target.restore_snapshots
+        self.restores = target.restore_baseline
         """Whether the rows that Spark has lost come from the mirrored tables."""
         self.service = Service(self._ask_service)
         self.new_tables = NewTables()
@@ -225,7 +225,7 @@ class Destination:
                 "OneLake."
             )
         folder = folder_of(str(self.target.landing_zone), self._project())
-        for name in ("replicate", "restore_snapshots"):
+        for name in ("replicate", "restore_baseline"):
             if getattr(self.target, name) and folder.parts[-2:] != _BESIDE_TABLES:
                 raise ProfileError(
                     f"`{name}` needs a landing zone whose path ends in Files/LandingZone, not "

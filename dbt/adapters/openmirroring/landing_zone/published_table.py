@@ -233,7 +233,7 @@ class PublishedTable:
             return
         names = {"target": last.owner.target, "user": last.owner.user}
         by = [f"{name} {shown(value)!r}" for name, value in names.items() if value]
-        what = f"batch {found}" if found else "no published snapshot"
+        what = f"batch {found}" if found else "no baseline"
         said = (
             f"{self.table.journal} says that batch {last.id} was published last "
             f"({', '.join([shown(journal.published_at), *by])}), but Spark has {what} of "
@@ -250,7 +250,7 @@ class PublishedTable:
             f"`dbt run-operation mirror_restore --args '{{table: {self.table}}}'` brings the rows "
             "that were published back from the mirrored table, in place of those that Spark has."
             if found or is_there
-            else "set `restore_snapshots: true` in the target: then the rows that were published "
+            else "set `restore_baseline: true` in the target: then the rows that were published "
             "are brought back from the mirrored table."
         )
         raise SnapshotMismatchError(

@@ -424,9 +424,9 @@ def _kept_type(stored: OpenMirroringColumn, new: str, on_schema_change: str) -> 
         )
         if on_schema_change == "ignore":
             raise RefusedError(
-                f"{differ}, and `on_schema_change` is ignore, with which fields are not added or "
-                "left out. Nothing was changed. Set `on_schema_change` to append_new_columns or "
-                "sync_all_columns, or run with --full-refresh.",
+                f"{differ}. `on_schema_change: ignore` neither adds nor drops fields. Nothing was "
+                "changed. Set `on_schema_change` to append_new_columns or sync_all_columns, or "
+                "run with --full-refresh.",
                 code="OM309",
             )
         raise CompilationError(

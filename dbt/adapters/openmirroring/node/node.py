@@ -338,8 +338,8 @@ class Node:
 
 def refuse_stale_compilation() -> CompilationError:
     return RefusedError(
-        "An earlier run was interrupted and has just been brought to its end, but this run was "
-        "compiled without its result. Nothing was lost; run it again.",
+        "An earlier run was interrupted, and was finished just now, after this run was compiled. "
+        "Nothing was lost; run it again.",
         code="OM318",
     )
 

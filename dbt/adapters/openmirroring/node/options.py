@@ -199,7 +199,7 @@ def _storage_options(name: str, value: Any) -> Mapping[str, Any]:
 def _no_location(name: str, value: Any) -> None:
     _text(name, value)
     raise CompilationError(
-        f"`{name}` is not supported: the snapshot of a model is replaced by renaming a managed "
+        f"`{name}` is not supported: the baseline of a model is replaced by renaming a managed "
         "table. Set spark.sql.warehouse.dir, or the location of the schema."
     )
 

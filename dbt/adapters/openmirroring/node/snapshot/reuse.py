@@ -163,7 +163,7 @@ class KeptFiles(Reuse):
         """
         if table.layout != self.layout:
             raise DbtRuntimeError(
-                f"Spark made the next snapshot as {table.layout}, but files of the snapshot are "
+                f"Spark made the new table as {table.layout}, but files of the baseline are "
                 f"to be linked into it, which is {self.layout}. Nothing was changed. Set "
                 "`file_format` and `partition_by` in the node's config, or run with "
                 "--full-refresh."
