@@ -65,7 +65,7 @@ class Item:
     def land_as(self, file: str, content: pa.Table, name: str = "shop.schema/orders") -> Path:
         staged = self.folder(name) / f"_{file}"
         pq.write_table(content, staged)
-        return staged.rename(self.folder(name) / file)
+        return staged.replace(self.folder(name) / file)
 
     def land_all(self, *files: pa.Table, name: str = "shop.schema/orders") -> None:
         """Land files with the numbers from 1."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -128,16 +129,19 @@ def test_moved_files_are_deleted_after_a_week(
     item.land_all(rows((1, "x")), rows((2, "x", 4)))
     processed = item.folder() / "_ProcessedFiles"
     (processed / "folder").mkdir(parents=True)
-    (processed / "link").symlink_to(tmp_path / "gone")
+    others = ["folder"]
+    if os.name != "nt":  # which lets only administrators make links
+        (processed / "link").symlink_to(tmp_path / "gone")
+        others.append("link")
     item.scan()
 
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now + 6 * 24 * 3600)
     item.scan()
-    assert names(processed.iterdir()) == ["1.parquet", "folder", "link"]
+    assert names(processed.iterdir()) == ["1.parquet", *others]
     monkeypatch.setattr(time, "time", lambda: now + 7 * 24 * 3600 + 60)
     assert item.scan().status == "Replicating"
-    assert names(processed.iterdir()) == ["folder", "link"]
+    assert names(processed.iterdir()) == others
     assert item.left() == ["2.parquet"]
 
 

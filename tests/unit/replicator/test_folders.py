@@ -124,6 +124,7 @@ def test_a_replicator_that_was_killed_while_it_dropped_a_table_ends_that(item: I
     assert list((item.path / "Tables" / "shop").iterdir()) == []
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Wine gives a new folder the number of the old one")
 def test_a_folder_dropped_while_it_is_read_leaves_its_successor_alone(item: Item) -> None:
     item.keyed()
     item.land_all(rows((1, "old")), rows((2, "old", 4)))

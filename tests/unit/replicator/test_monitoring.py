@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -126,6 +127,7 @@ def test_the_command_refuses_a_folder_that_is_no_landing_zone(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(os.name == "nt", reason="the signal of a user who interrupts it")
 def test_watching_applies_new_files_until_it_is_interrupted(item: Item) -> None:
     item.keyed()
     item.land(1, rows((1, "a")))

@@ -234,13 +234,15 @@ class TableFolder:
         for file in files:
             source, target = at(file.name), at(f"{processed}/{file.name}")
             patiently(os.rename, source, target, src_dir_fd=here, dst_dir_fd=here)
+            if here is None:
+                os.utime(target)  # Windows records no time of a move
         oldest = time.time() - _PROCESSED_SECONDS
         for path in folder.iterdir():
             with suppress(FileNotFoundError):  # another process may delete it meanwhile
                 state = path.lstat()
-                # Moving a file here has set its ctime, so ctime is the time of the move. On
-                # Windows it is that of the file's creation.
-                if stat.S_ISREG(state.st_mode) and state.st_ctime < oldest:
+                # moving a file here has set its ctime, so ctime is the time of the move
+                moved = state.st_mtime if here is None else state.st_ctime
+                if stat.S_ISREG(state.st_mode) and moved < oldest:
                     path.unlink()
 
 
