@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from tests.functional.project import Project
 from tests.functional.test_operations import kill_before
 
@@ -309,3 +312,70 @@ def test_records_tell_nothing_of_the_code_of_the_user(
     project.run("--vars", "step: 2")
 
     assert "not for others" not in manifest + table.journal.read_text()
+
+
+UPDATED, ADDED, DROPPED, LOST, HELD = "updated", "added", "dropped", "lost", "held"
+
+
+def kill_before_taking(project: Project, *arguments: str) -> None:
+    """Run the project, and have nothing done once a table is to take its changes in place."""
+    advance = "dbt.adapters.openmirroring.node.advance"
+    with (
+        patch(f"{advance}.take_in_place", side_effect=DbtRuntimeError("killed")),
+        patch(f"{advance}.TakenPart.is_open", return_value=False),
+        patch.object(Publication, "close", lambda self: self._lock.close()),
+    ):
+        project.fail(*arguments)
+
+
+def test_a_hand_between_a_kill_and_the_next_run_is_never_taken_for_the_batch(
+    new_project: Callable[[Path], Project], tmp_path: Path, file_format: str
+) -> None:
+    if file_format != "delta":
+        pytest.skip("only a table with versions takes its changes in place")
+    project = new_project(tmp_path)
+    project.target["replicate"] = True
+    project.write_project()
+    rows = "select id, 'v{{ var(\"step\") }}' as name from range({{ var('step') }}, 2)"
+    for name in (UPDATED, DROPPED, LOST):
+        project.model(rows, name, materialized="incremental", unique_key="id")
+    project.model(rows, ADDED, materialized="incremental")
+    project.model(MODEL, HELD, unique_key="id", publish="on_request")
+    tables = {name: Table(project, name) for name in (UPDATED, ADDED, DROPPED, LOST, HELD)}
+    project.run("--vars", "step: 0")
+    publish_held = ("run-operation", "mirror_publish", "--vars", "step: 1")
+    assert project.dbt(*publish_held)
+    project.run("--select", HELD, "--vars", "step: 1")
+    with (
+        patch.object(Publication, "publish", side_effect=DbtRuntimeError("killed")),
+        patch.object(Publication, "close", lambda self: self._lock.close()),
+    ):
+        assert not project.dbt(*publish_held)
+    kill_before_taking(project, "--exclude", HELD, "--no-populate-cache", "--vars", "step: 1")
+
+    tables[UPDATED].sql("update {} set name = 'by hand' where id = 0")
+    tables[ADDED].sql("insert into {} values (7, 'by hand')")
+    tables[DROPPED].sql("drop table {}")
+    tables[HELD].sql("drop table {}")
+    for name in (LOST, HELD):
+        tables[name].staged.unlink()
+    project.dbt("run", "--vars", "step: 1")
+
+    told = {name: result["message"] for name, result in project.results().items()}
+    for name in (UPDATED, ADDED):
+        assert "brings the rows that were published back" in told[name]
+    assert "set `restore_snapshots: true` in the target" in told[DROPPED]
+    for name in (LOST, HELD):
+        assert "manifest.json and run again" in told[name]
+    kept = [name for name in project.tables() if name.startswith(f"{HELD}__published_")]
+    assert len(kept) == 1, "the only copy of the rows that were published last"
+
+    for name in (UPDATED, ADDED, DROPPED):
+        arguments = ("--args", f"{{table: {project.schema}.{name}}}", "--vars", "step: 1")
+        assert project.dbt("run-operation", "mirror_restore", *arguments)
+    for name in (LOST, HELD):
+        delete_manifest(tables[name])
+    project.run("--vars", "step: 1")
+    assert project.dbt(*publish_held)
+    for name in tables:
+        project.assert_mirrored(name)
