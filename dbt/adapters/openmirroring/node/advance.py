@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
@@ -150,7 +151,7 @@ class Table:
             manifest=self._committed(manifest) if manifest else None,
             held=self.held.build if self.held else None,
             relation=place,
-            beside=tuple(self._beside()),
+            beside=tuple(self._beside),
         )
 
     @property
@@ -171,6 +172,7 @@ class Table:
         is_mine = bool(self.publication and self.publication.batch_id == batch.id)
         return Committed(batch.id, batch.build, bool(manifest.snapshot_version), is_mine)
 
+    @cached_property
     def _beside(self) -> dict[Beside, OpenMirroringRelation]:
         found = {}
         for table in leftovers(self.warehouse, self.target, (NEXT, PUBLISHED, *ROLES_OF_ROWS)):
@@ -181,20 +183,22 @@ class Table:
 
     def _carry_out(self, action: Action) -> None:
         match action:
-            case Keep(Beside(kind, number)):
-                move(self.warehouse, self._there, table_beside(self.target, kind, number))
-            case Rename(table, is_finishing):
+            case Keep(kept):
+                table = table_beside(self.target, kept.kind, kept.id)
+                move(self.warehouse, self._there, table)
+                self._beside[kept] = table
+            case Rename(following, is_finishing):
                 if is_finishing:
                     remove_dropped(self.warehouse, self.target)
-                move(self.warehouse, self._beside()[table], self.target)
-            case Drop(table):
-                self.warehouse.drop(self._beside()[table])
+                move(self.warehouse, self._beside.pop(following), self.target)
+            case Drop(left):
+                self.warehouse.drop(self._beside.pop(left))
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
             case Look.AT_NEXT:
-                found = {k: table for k, table in self._beside().items() if k.kind == NEXT}
-                marks = {k.id: self.warehouse.marks(table) for k, table in found.items()}
+                found = {k.id: table for k, table in self._beside.items() if k.kind == NEXT}
+                marks = {k: self.warehouse.marks(table) for k, table in found.items()}
                 self._know(unmirrored=frozenset(k for k in marks if marks[k].unmirrored))
             case _:
                 assert self.publication, "only a publication has records"
@@ -236,7 +240,7 @@ class Table:
         last = publication.last
         assert last, "a build was published"
         build = last.batch.build
-        kept, state = self._beside()[Beside(PUBLISHED, build)], None
+        kept, state = self._beside[Beside(PUBLISHED, build)], None
         if not self.warehouse.marks(kept).version_of(build):
             state = snapshot_state(self.warehouse, kept, self.warehouse.describe(kept))
         publication.keep(last, build, state)
