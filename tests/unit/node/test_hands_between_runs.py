@@ -249,6 +249,17 @@ def test_a_table_that_checked_sql_is_replaced_by_the_build_of_a_killed_run(
     world.assert_right(AFTER)
 
 
+def test_a_restore_that_is_killed_in_its_swap_is_finished_by_the_next_run(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    replace_the_table(world)
+    with pytest.raises(Killed):
+        world.restore(Fault(step="rename orders__next_ID to orders"))
+
+    world.run()
+
+    world.assert_right(AFTER)
+
+
 def test_held_rows_stay_held_if_the_run_that_replaces_them_is_killed(tmp_path: Path) -> None:
     """Given rows that were never published, so that nothing stands beside them."""
     world = World(tmp_path, **HELD)
