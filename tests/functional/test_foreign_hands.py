@@ -332,6 +332,8 @@ def test_a_hand_between_a_kill_and_the_next_run_is_never_taken_for_the_batch(
     if file_format != "delta":
         pytest.skip("only a table with versions takes its changes in place")
     project = new_project(tmp_path)
+    project.target["replicate"] = True
+    project.write_project()
     rows = "select id, 'v{{ var(\"step\") }}' as name from range({{ var('step') }}, 2)"
     for name in (UPDATED, DROPPED, LOST):
         project.model(rows, name, materialized="incremental", unique_key="id")
