@@ -362,7 +362,7 @@ def test_a_hand_between_a_kill_and_the_next_run_is_never_taken_for_the_batch(
     told = {name: result["message"] for name, result in project.results().items()}
     for name in (UPDATED, ADDED):
         assert "brings the rows that were published back" in told[name]
-    assert "set `restore_snapshots: true` in the target" in told[DROPPED]
+    assert "set `restore_baseline: true` in the target" in told[DROPPED]
     for name in (LOST, HELD):
         assert "manifest.json and run again" in told[name]
     kept = [name for name in project.tables() if name.startswith(f"{HELD}__published_")]

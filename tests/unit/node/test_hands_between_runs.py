@@ -65,7 +65,7 @@ def lose_staged_files(world: World) -> None:
 WAYS_OUT: dict[str, Callable[[World], object]] = {
     "mirror_restore": World.restore,
     "mirror_rebuild": World.rebuild,
-    "`restore_snapshots: true`": lambda world: setattr(world, "restores", True),
+    "`restore_baseline: true`": lambda world: setattr(world, "restores", True),
     "`on_foreign_changes: publish`": lambda world: world.config.update(
         on_foreign_changes="publish"
     ),

@@ -180,7 +180,7 @@ WAYS_OUT = {
     "Set `incremental_strategy: merge`": "incremental_strategy",
     "`on_foreign_changes: publish`": "on_foreign_changes",
     "mirror_restore": "restore",
-    "`restore_baseline: true`": "restore_snapshots",
+    "`restore_baseline: true`": "restore_baseline",
     "mirror_rebuild": "rebuild",
     "mirror_publish": "publish_held",
     "set another `max_deleted`": "max_deleted",
@@ -412,8 +412,8 @@ class NodeHistory(RuleBasedStateMachine):
             assert isinstance(found, DbtRuntimeError)
             message = str(found.msg)
             ways = [way for text, way in WAYS_OUT.items() if text in message]
-            if self.world.restores and "restore_snapshots" in ways:
-                ways.remove("restore_snapshots")
+            if self.world.restores and "restore_baseline" in ways:
+                ways.remove("restore_baseline")
             # its author says that it is right; a run alone does not help
             if "Correct the model" in message or "delete the manifest" in ways:
                 ways.remove("run")
@@ -430,7 +430,7 @@ class NodeHistory(RuleBasedStateMachine):
             return self.take_command(way)
         if way in WAYS_OF_OPTIONS:
             self.world.config[way] = WAYS_OF_OPTIONS[way]
-        elif way == "restore_snapshots":
+        elif way == "restore_baseline":
             self.world.restores = True
         elif way == "delete the manifest":
             self.world.zone.delete(MANIFEST)
