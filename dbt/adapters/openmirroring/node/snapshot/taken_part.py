@@ -108,9 +108,10 @@ class TakenPart:
             is_small=False,
             insert_marker="",
         )
-        count = {"changed": f"({changed})", "snapshot": found}
         try:
-            [counts] = warehouse.read("mirror_count_keyless", **count).rows
+            [counts] = warehouse.read(
+                "mirror_count_keyless", changed=f"({changed})", snapshot=found
+            ).rows
         except DbtRuntimeError as error:  # a version may have been removed
             logger.debug(f"{self.target}: {error}")
             return False
