@@ -42,8 +42,15 @@ def ids(project: Project) -> list[int]:
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parametrize("keyed", [True, False], ids=["keyed", "keyless"])
-@pytest.mark.parametrize("kind", ["timestamp", "timestamp_ntz"])
+@pytest.mark.parametrize(
+    ("kind", "keyed"),
+    [
+        ("timestamp", True),
+        ("timestamp_ntz", False),
+        pytest.param("timestamp", False, marks=pytest.mark.slow),
+        pytest.param("timestamp_ntz", True, marks=pytest.mark.slow),
+    ],
+)
 def test_a_batch_of_a_day_leaves_rows_of_the_days_beside_it(
     project: Project, kind: str, keyed: bool
 ) -> None:
