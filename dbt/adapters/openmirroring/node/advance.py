@@ -121,14 +121,14 @@ class Table:
         if self.manifest:
             self.warehouse.adapter.progress.show_step(PUBLISHING)
         before: Action | None = None
-        while (move := next_action(self.observe(), intent)) != Done():
+        while not isinstance(move := next_action(self.observe(), intent), Done):
             if move is Refused.MOVED_AWAY:
                 raise CompilationError(
                     f"An earlier run was killed while it held rows of {self.target}. Nothing was "
                     "changed. Run the node once without `--empty`, `--sample` and `dry_run`, "
                     "which repairs it."
                 )
-            if isinstance(move, Done | Refused):
+            if move is Refused.FILES_LOST:
                 assert self._lost, "it was found before"
                 raise self._lost
             assert move != before, f"{move} has changed nothing"
@@ -137,9 +137,10 @@ class Table:
 
     def observe(self) -> Facts:
         """Return what is known without a statement, and what was asked before."""
-        if self.publication:
-            self.journal, self.held = self.publication.last, self.publication.held
-        journal, manifest, place = self.journal, self.manifest, Relation.MISSING
+        records = self.publication
+        journal = records.last if records else self.journal
+        held = records.held if records else self.held
+        manifest, place = self.manifest, Relation.MISSING
         if self.warehouse.found(self.target):
             place = Relation.THERE
         elif self.target.place in self.warehouse.adapter.checked:
@@ -149,7 +150,7 @@ class Table:
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
-            held=self.held.build if self.held else None,
+            held=held.build if held else None,
             relation=place,
             beside=tuple(self._beside),
         )

@@ -17,9 +17,7 @@ from dbt.adapters.openmirroring.node.next_rows import NextRows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.progress import BUILDING
 from dbt.adapters.openmirroring.node.snapshot.reuse import KeptFiles
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    ScratchTables,
-)
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.protocol.facts import NEXT, PART
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import ZONE
