@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.openmirroring.replicator.folder import TableFolder
+from dbt.adapters.openmirroring.replicator.metadata import TableMetadata
 from dbt.adapters.openmirroring.replicator.mirrored_table import MirroredTable
 from tests.unit.replicator.item import Item, Killed, rows
 
@@ -142,6 +143,28 @@ def test_a_folder_dropped_while_it_is_read_leaves_its_successor_alone(item: Item
     item.scan()
 
     assert item.rows() == [(1, "new"), (2, "new")]
+
+
+@pytest.mark.parametrize("gone", [1, 2, 3])
+def test_a_folder_whose_files_are_being_deleted_is_no_failure(item: Item, gone: int) -> None:
+    item.keyed()
+    item.land_all(*(rows((n, "old", 4)) for n in (1, 2, 3)))
+    data_files = TableFolder.data_files
+
+    def deleted_meanwhile(self: TableFolder, metadata: TableMetadata) -> Any:
+        found = data_files(self, metadata)
+        found[0][gone - 1].path.unlink()
+        return found
+
+    with patch.object(TableFolder, "data_files", deleted_meanwhile):
+        reports = item.replicator.scan()
+    item.drop()
+    item.keyed()
+    item.land_all(rows((1, "new", 4)))
+    item.scan()
+
+    assert reports == []
+    assert item.rows() == [(1, "new")]
 
 
 def test_threads_of_arrow_read_no_file_of_python(item: Item) -> None:

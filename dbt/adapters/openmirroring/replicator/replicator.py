@@ -211,11 +211,19 @@ class _TableScan:
         self._waits_for: str | None = None
 
     def run(self) -> TableReport:
-        """Apply the new files. Return a report, which has the error if one stops the table."""
+        """Apply the new files. Return a report, which has the error if one stops the table.
+
+        Raises:
+            FileNotFoundError: if a file of the folder is gone before it was read. A publisher
+                deletes a folder file by file, so the next scan finds what it left.
+        """
         error, status = None, "Replicating"
         try:
             status = self._run()
         except Exception as reason:
+            missing = reason.filename if isinstance(reason, FileNotFoundError) else None
+            if missing and (self._folder.path / missing).is_relative_to(self._folder.path):
+                raise
             # A damaged file can make Arrow and delta-rs raise nearly any error. Report it as the
             # state of this table alone.
             error, status = TableError.of(reason), "Failed"
