@@ -21,7 +21,7 @@ test-more: $(INSTALLED) ## Test every behaviour once that make test leaves out
 	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not core" --ignore tests/functional/dbt_suite
 
 test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; random histories; unit tests that take long
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/unit tests/functional/processes
+	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted -m slow tests/unit tests/functional/processes
 
 test-all: $(INSTALLED) ## Test everything that this machine can, also other sizes, environments, and dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
