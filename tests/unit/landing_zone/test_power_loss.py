@@ -89,7 +89,7 @@ def disk(tmp_path: Path) -> Disk:
 @pytest.fixture
 def seeds(many: bool) -> int:
     """So many parts of what was not flushed are left at each point."""
-    return 60 if many else 6
+    return 60 if many else 1
 
 
 Watch = Callable[..., AbstractContextManager[None]]
