@@ -47,7 +47,7 @@ def versions(
 
 
 TIMESTAMP = {"strategy": "timestamp", "updated_at": "at"}
-CHECK = {"strategy": "check", "check_cols": ["name"]}
+CHECK: dict[str, Any] = {"strategy": "check", "check_cols": ["name"]}
 DAY1, DAY2 = "timestamp'2024-01-01 00:00:00'", "timestamp'2024-01-02 00:00:00'"
 
 
