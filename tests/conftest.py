@@ -13,6 +13,8 @@ SLOW_FOLDERS = (
     *(f"functional/{name}" for name in ("environments", "elsewhere", "faults", "processes")),
     "recipes",
 )
+# those whose slow tests show what no other test does
+ONCE_FOLDERS = ("unit", "functional/processes")
 
 # how long a test takes is not what it asserts
 settings.register_profile("untimed", deadline=None)
@@ -55,6 +57,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.core)
         if any(item.path.is_relative_to(TESTS / folder) for folder in SLOW_FOLDERS):
             item.add_marker(pytest.mark.slow)
+        is_once = any(item.path.is_relative_to(TESTS / folder) for folder in ONCE_FOLDERS)
+        if is_once or not item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.once)
 
 
 @pytest.fixture(scope="session")

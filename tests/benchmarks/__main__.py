@@ -16,14 +16,10 @@ BENCHMARKS = {
     "diff_lineitem": "A change set of lineitem, beside other ways to find it",
     "incremental_lineitem": "Lineitem as an incremental model, beside a table",
     "small_tables": "Small tables, beside dbt-spark",
-    "many_tables": "A landing zone of many tables, beside one of few",
-    "wide_table": "A table of many columns, beside one of few with as many bytes",
-    "held": "Published after tests, beside immediately",
     "start": "Whole processes of small tables, beside dbt-spark",
-    "upload": "Uploads to OneLake, beside Azure's client",
     "replicate_lineitem": "Lineitem replicated, beside a plain Delta write",
 }
-PACKAGES = ("dbt-core", "dbt-spark", "pyspark", "duckdb", "azure-storage-file-datalake")
+PACKAGES = ("dbt-core", "dbt-spark", "pyspark", "duckdb")
 
 
 def plot(title: str, found: dict[str, float]) -> str:

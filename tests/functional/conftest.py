@@ -17,6 +17,7 @@ from typing import Any  # noqa: E402
 import dbt.parser.manifest  # noqa: E402
 import dbt.task.runnable  # noqa: E402
 import pytest  # noqa: E402
+from dbt_common.tests import enable_test_caching  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
 from dbt.adapters.openmirroring.spark.embedded import start as embedded_spark  # noqa: E402
@@ -26,6 +27,9 @@ from tests.functional.project import Project  # noqa: E402
 from tests.onelake_server import OneLakeServer  # noqa: E402
 from tests.spark_formats import format_settings  # noqa: E402
 from tests.spark_server import SparkServer  # noqa: E402
+
+# dbt parses a macro once in this process, and not with each other value of a variable
+enable_test_caching()
 
 # of projects, so that dbt has to parse its macros only once
 SCHEMA = "test_shop"

@@ -1,39 +1,51 @@
-"""A node `orders` of each kind, which has another row and a changed one in each step."""
+"""A node of each kind, which has another row and a changed one in each step."""
 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from tests.functional.project import Project
 
-STRATEGIES = ("append", "merge", "delete+insert")
-KINDS = ("table", "keyless", *STRATEGIES, "seed", "dbt snapshot", "Python model")
+KINDS = (
+    *("append", "merge", "seed", "dbt snapshot", "Python model"),
+    *("table", "keyless", "delete+insert"),
+)
 
 
-def write_node(project: Project, kind: str, step: int, **config: Any) -> None:
+def named(kind: str) -> str:
+    """A name for a node of a kind, in a project that has one of each."""
+    return re.sub(r"\W", "_", kind).lower()
+
+
+def write_node(
+    project: Project, kind: str, step: int, name: str = "orders", **config: Any
+) -> None:
     """Write the node of a step, which is 0 in the first run."""
     rows = f"select id, if(id = 0, 'v{step}', 'a') as name from range({2 + step})"
     if kind not in ("keyless", "append"):
         config["unique_key"] = "id"
     match kind:
         case "table" | "keyless":
-            project.model(rows if kind == "table" else rows.replace(f"v{step}", "a"), **config)
+            sql = rows if kind == "table" else rows.replace(f"v{step}", "a")
+            project.model(sql, name, **config)
         case "seed":
             others = "".join(f"{number},a\n" for number in range(1, 2 + step))
-            project.write("seeds/orders.csv", f"id,name\n0,v{step}\n{others}")
-            seeds = {"seeds": [{"name": "orders", "config": config}]}
-            project.write("seeds/orders.yml", json.dumps(seeds))
+            project.write(f"seeds/{name}.csv", f"id,name\n0,v{step}\n{others}")
+            seeds = {"seeds": [{"name": name, "config": config}]}
+            project.write(f"seeds/{name}.yml", json.dumps(seeds))
         case "dbt snapshot":
             sql = f"select 0 as id, 'v{step}' as name union all select 1, 'a'"
-            project.model(sql, "source", materialized="view")
+            project.model(sql, f"{name}_source", materialized="view")
             config |= {"strategy": "check", "check_cols": "all"}
-            snapshot = {"name": "orders", "relation": "ref('source')", "config": config}
-            project.write("snapshots/orders.yml", json.dumps({"snapshots": [snapshot]}))
+            relation = f"ref('{name}_source')"
+            snapshot = {"name": name, "relation": relation, "config": config}
+            project.write(f"snapshots/{name}.yml", json.dumps({"snapshots": [snapshot]}))
         case "Python model":
-            options = ", ".join(f"{name}={value!r}" for name, value in config.items())
+            options = ", ".join(f"{key}={value!r}" for key, value in config.items())
             project.write(
-                "models/orders.py",
+                f"models/{name}.py",
                 "def model(dbt, session):\n"
                 f"    dbt.config(materialized='table', {options})\n"
                 f'    return session.sql("{rows}")\n',
@@ -42,7 +54,7 @@ def write_node(project: Project, kind: str, step: int, **config: Any) -> None:
             first = step + (kind == "append" and step > 0)
             new = f"select id, 'v{step}' as name from range({first}, {2 + step})"
             config |= {"materialized": "incremental", "incremental_strategy": kind}
-            project.model(new, **config)
+            project.model(new, name, **config)
 
 
 def told(kind: str, step: int) -> str:

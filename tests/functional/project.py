@@ -188,6 +188,10 @@ class Project:
         content = json.loads((self.path / "target" / "run_results.json").read_text())
         return {result["unique_id"].split(".")[2]: result for result in content["results"]}
 
+    def responses(self) -> dict[str, Any]:
+        """`adapter_response` of each node of the last run."""
+        return {name: result["adapter_response"] for name, result in self.results().items()}
+
     def folder(self, table: str = "orders") -> Path:
         return self.landing_zone / f"{self.schema}.schema" / table
 

@@ -49,32 +49,39 @@ def orders(project: Project) -> Project:
 
 
 HOOKS = dict.fromkeys(("pre_hook", "post_hook"), "drop table {{ this }}")
+# of each table its next query and configuration, and what a dry run says
+PUBLICATIONS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "orders": (SAME, {}, "would publish nothing"),
+    "changed": (
+        "select id, if(id = 2, 'b', 'a') as name from range(1, 8)",
+        {},
+        "would publish +3 ~1 -1",
+    ),
+    "rebuilt": ("select id from range(5)", {}, "would publish rebuild +5 · column dropped: name"),
+    "new_rows": (
+        "select id, 'b' as name from range(3, 7)",
+        {"materialized": "incremental"},
+        "would publish +2 ~2 -0",
+    ),
+    "hooked": (SAME, HOOKS, "would publish nothing"),
+}
 
 
-@pytest.mark.parametrize(
-    ("sql", "config", "arguments", "message"),
-    [
-        (SAME, {}, [], "would publish nothing"),
-        (
-            *("select id, if(id = 2, 'b', 'a') as name from range(1, 8)", {}, []),
-            "would publish +3 ~1 -1",
-        ),
-        ("select id from range(5)", {}, [], "would publish rebuild +5 · column dropped: name"),
-        (SAME, {}, ["--full-refresh"], "would publish rebuild +5 · --full-refresh"),
-        (
-            *("select id, 'b' as name from range(3, 7)", {"materialized": "incremental"}, []),
-            "would publish +2 ~2 -0",
-        ),
-        (SAME, HOOKS, [], "would publish nothing"),
-    ],
-    ids=["nothing", "changes", "rebuild", "full refresh", "incremental", "hooks"],
-)
-def test_every_kind_of_publication_is_reported_and_nothing_is_changed(
-    orders: Project, sql: str, config: dict[str, Any], arguments: list[str], message: str
-) -> None:
-    orders.model(sql, unique_key="id", **config)
+def test_every_kind_of_publication_is_reported_and_nothing_is_changed(project: Project) -> None:
+    for name in PUBLICATIONS:
+        project.model(SAME, name, unique_key="id")
+    project.run()
+    before = [project.relation(name) for name in PUBLICATIONS]
+    for name, (sql, config, _) in PUBLICATIONS.items():
+        project.model(sql, name, unique_key="id", **config)
 
-    assert dry(orders, *arguments)["orders"]["message"] == message
+    results = dry(project)
+    (refreshed,) = dry(project, "--full-refresh", "--select", "orders").values()
+
+    for name, (*_, message) in PUBLICATIONS.items():
+        assert results[name]["message"] == message
+    assert refreshed["message"] == "would publish rebuild +5 · --full-refresh"
+    assert [project.relation(name) for name in PUBLICATIONS] == before
 
 
 @pytest.mark.core
@@ -106,12 +113,15 @@ def test_no_operation_changes_anything_in_a_dry_run(orders: Project) -> None:
     assert not orders.dbt("run-operation", "mirror_drop_orphans", "--args", "{dry_run: false}")
 
 
-@pytest.mark.parametrize("kind", ["seed", "dbt snapshot"])
-def test_seeds_and_snapshots_are_reported(project: Project, kind: str) -> None:
-    write_node(project, kind, 0)
+def test_seeds_and_snapshots_are_reported(project: Project) -> None:
+    kinds = {"orders": "seed", "versions": "dbt snapshot"}
+    for name, kind in kinds.items():
+        write_node(project, kind, 0, name)
     assert project.dbt("build")
-    write_node(project, kind, 1)
+    for name, kind in kinds.items():
+        write_node(project, kind, 1, name)
 
-    message = dry(project, command="build")["orders"]["message"]
+    results = dry(project, command="build")
 
-    assert message == f"would publish {told(kind, 1)}"
+    for name, kind in kinds.items():
+        assert results[name]["message"] == f"would publish {told(kind, 1)}"

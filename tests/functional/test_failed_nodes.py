@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 import yaml
 
 from tests.functional.project import Project
@@ -14,81 +13,79 @@ CHANGED = SQL.replace("'b'", "'B'")
 BREAKS = "insert into {{ this }} values (3, null)"
 
 # post-hooks after which the node fails, and what its message says
-FAILS = {
-    "a contract": (BREAKS, "not_null (v) by 1 row"),
-    "a key": ("insert into {{ this }} values (1, 'again')", "NULL or not unique"),
-    "a hook": ("select raise_error('no')", "A post-hook failed"),
-}
-MODELS: dict[str, dict[str, Any]] = {
-    "table": {"materialized": "table"},
-    "incremental": {"materialized": "incremental", "on_schema_change": "fail"},
-    "on request": {"materialized": "table", "publish": "on_request"},
-    "after tests": {"materialized": "table", "publish": "after_tests"},
-    "limited": {"materialized": "table", "max_deleted": 0},
+CONTRACT = (BREAKS, "not_null (v) by 1 row")
+KEY = ("insert into {{ this }} values (1, 'again')", "NULL or not unique")
+HOOK = ("select raise_error('no')", "A post-hook failed")
+INCREMENTAL = {"materialized": "incremental", "on_schema_change": "fail"}
+NODES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
+    "a_table": ({}, CONTRACT),
+    "new_rows": (INCREMENTAL, CONTRACT),
+    "on_request": ({"publish": "on_request"}, CONTRACT),
+    "after_tests": ({"publish": "after_tests"}, CONTRACT),
+    "limited": ({"max_deleted": 0}, CONTRACT),
+    "with_a_key_twice": ({}, KEY),
+    "with_a_failing_hook": ({}, HOOK),
+    "new_rows_with_a_failing_hook": (INCREMENTAL, HOOK),
 }
 
 
-def orders(project: Project, sql: str, **config: Any) -> None:
+def write(project: Project, sql: str, name: str = "orders", **config: Any) -> None:
     columns = [
         {"name": "id", "data_type": "int"},
         {"name": "v", "data_type": "string", "constraints": [{"type": "not_null"}]},
     ]
-    model = {"name": "orders", "columns": columns}
-    project.write("models/orders.yml", yaml.safe_dump({"models": [model]}))
-    project.write("tests/ids.sql", "select * from {{ ref('orders') }} where id < 0")
-    project.model(sql, unique_key="id", contract={"enforced": True}, **config)
+    model = {"name": name, "columns": columns}
+    project.write(f"models/{name}.yml", yaml.safe_dump({"models": [model]}))
+    project.write(f"tests/{name}_ids.sql", f"select * from {{{{ ref('{name}') }}}} where id < 0")
+    project.model(sql, name, unique_key="id", contract={"enforced": True}, **config)
 
 
-def operate(project: Project, operation: str) -> bool:
-    return project.dbt("run-operation", operation, "--args", "{table: orders}")
+def operate(project: Project, operation: str, table: str = "orders") -> bool:
+    return project.dbt("run-operation", operation, "--args", f"{{table: {table}}}")
 
 
-@pytest.mark.parametrize(
-    ("kind", "why"),
-    [
-        *((kind, "a contract") for kind in MODELS),
-        *(("table", why) for why in ("a key", "a hook")),
-        ("incremental", "a hook"),
-    ],
-)
-def test_rows_of_a_failed_node_cannot_be_published(project: Project, kind: str, why: str) -> None:
-    config = MODELS[kind]
-    hook, message = FAILS[why]
-    orders(project, SQL, **config)
+def test_rows_of_failed_nodes_cannot_be_published(project: Project) -> None:
+    for name, (config, _) in NODES.items():
+        write(project, SQL, name, **config)
     project.run()
-    operate(project, "mirror_publish")
-    before = project.mirror()
-    assert sum(before.values()) == 2
-    orders(project, CHANGED, post_hook=hook, **config)
+    assert project.dbt("run-operation", "mirror_publish")
+    before = {name: project.mirror(name) for name in NODES}
+    for name, (config, (hook, _)) in NODES.items():
+        assert sum(before[name].values()) == 2
+        write(project, CHANGED, name, post_hook=hook, **config)
 
-    assert message in project.fail()
+    project.fail()
 
-    for operation in ("mirror_publish", "mirror_rebuild", "mirror_repair"):
-        assert not operate(project, operation)
+    told = project.results()
+    for name, (_, (_, message)) in NODES.items():
+        assert message in told[name]["message"]
+        assert not operate(project, "mirror_rebuild", name)
+    assert not project.dbt("run-operation", "mirror_publish")
+    for name in ("a_table", "new_rows"):
+        assert not operate(project, "mirror_repair", name)
     assert project.dbt("test")
-    assert project.mirror() == before
+    assert {name: project.mirror(name) for name in NODES} == before
     # the way out: its next run publishes its rows
-    if kind == "incremental" and why != "a hook":
-        orders(project, CHANGED, materialized="table")
-    else:
-        orders(project, CHANGED, **config)
+    for name, (config, why) in NODES.items():
+        is_table = config == INCREMENTAL and why == CONTRACT
+        write(project, CHANGED, name, **({} if is_table else config))
     project.run()
     assert project.dbt("test")
-    if kind == "on request":
-        assert operate(project, "mirror_publish")
-    project.assert_mirrored()
-    assert {dict(row)["v"] for row in project.mirror()} == {"str a", "str B"}
+    assert operate(project, "mirror_publish", "on_request")
+    for name in NODES:
+        project.assert_mirrored(name)
+        assert {dict(row)["v"] for row in project.mirror(name)} == {"str a", "str B"}
 
 
 def test_rows_of_a_first_run_that_failed_cannot_be_published(project: Project) -> None:
-    orders(project, SQL, post_hook=BREAKS)
+    write(project, SQL, post_hook=BREAKS)
     project.fail()
 
     assert not operate(project, "mirror_publish")
     assert not operate(project, "mirror_rebuild")
 
     assert not project.files()
-    orders(project, SQL)
+    write(project, SQL)
     project.run()
     project.assert_mirrored()
 
@@ -96,7 +93,7 @@ def test_rows_of_a_first_run_that_failed_cannot_be_published(project: Project) -
 def test_held_rows_that_somebody_makes_break_the_contract_are_not_published(
     project: Project,
 ) -> None:
-    orders(project, SQL, publish="on_request")
+    write(project, SQL, publish="on_request")
     project.run()
     project.sql(f"insert into {project.schema}.orders values (3, null)")
 

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -36,9 +36,9 @@ def rows(project: Project, table: str = "orders") -> list[tuple[Any, ...]]:
     return [tuple(row) for row in found]
 
 
-def data_files(project: Project) -> dict[int, str]:
+def data_files(project: Project, table: str) -> dict[int, str]:
     """The files of the table: the same file has the same number, whatever its folder."""
-    description = project.sql(f"describe extended {project.schema}.orders")
+    description = project.sql(f"describe extended {project.schema}.{table}")
     (location,) = (row["data_type"] for row in description if row["col_name"] == "Location")
     files = Path(location.removeprefix("file:")).rglob("[!_.]*.parquet")
     return {file.stat().st_ino: file.parent.name for file in files}
@@ -276,25 +276,23 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parametrize(
-    "why",
-    [
-        pytest.param(why, marks=[pytest.mark.core] * (number == 0))
-        for number, why in enumerate(REFUSED)
-    ],
-)
-def test_new_rows_that_are_refused_change_nothing(project: Project, why: str) -> None:
-    later, config, told = REFUSED[why]
-    incremental(project, values("(1, 'a')"), values("(2, 'b')"), **KEYED, **config)
+def test_new_rows_that_are_refused_change_nothing(project: Project) -> None:
+    tables = {re.sub(r"\W", "_", why): case for why, case in REFUSED.items()}
+    for name, (_, config, _) in tables.items():
+        incremental(project, values("(1, 'a')"), values("(2, 'b')"), name, **KEYED, **config)
     for _ in range(2):
         project.run()
-    before = project.state()
-    incremental(project, "", later, **KEYED, **config)
+    before = {name: project.state(name) for name in tables}
+    for name, (later, config, _) in tables.items():
+        incremental(project, "", later, name, **KEYED, **config)
 
-    assert told in project.fail()
+    project.fail()
 
-    assert project.state() == before
+    for name, (*_, told) in tables.items():
+        assert told in project.results()[name]["message"]
+    assert {name: project.state(name) for name in tables} == before
     project.assert_tidy()
 
 
@@ -334,48 +332,58 @@ def test_new_rows_are_computed_once(project: Project) -> None:
     project.assert_mirrored()
 
 
+class Linked(NamedTuple):
+    """What new rows do to the files of a table that two runs have written.
+
+    Args:
+        later: the new row
+        publication: of the third run
+        kept: whether the files of the first run stay, and those of the second
+    """
+
+    later: str
+    config: dict[str, Any]
+    publication: str
+    kept: tuple[bool, bool]
+
+
+LINKED = {
+    "append": Linked("(4, 'd')", {}, "changes", (True, True)),
+    "merge": Linked("(3, 'C')", KEYED, "changes", (True, False)),
+    "delete_insert": Linked("(3, 'C')", REPLACES, "changes", (True, False)),
+    "a_column_more": Linked(
+        "(4, 'd', 5)", {"on_schema_change": "append_new_columns"}, "changes", (False, False)
+    ),
+    # no row is deleted, although the new rows are fewer than those of the table
+    "rebuild": Linked(
+        "(3, 'c')", {"unique_key": ["id", "name"], "max_deleted": 0}, "rebuild", (True, False)
+    ),
+}
+
+
+@pytest.mark.core
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.needs(session="only on this machine are files linked")
 @pytest.mark.needs(parquet="files of other formats are not linked")
-@pytest.mark.parametrize(
-    ("later", "config", "publication", "kept"),
-    [
-        pytest.param("(4, 'd')", {}, "changes", (True, True), marks=pytest.mark.core, id="append"),
-        pytest.param("(3, 'C')", KEYED, "changes", (True, False), id="merge"),
-        pytest.param("(3, 'C')", REPLACES, "changes", (True, False), id="delete+insert"),
-        pytest.param(
-            *("(4, 'd', 5)", {"on_schema_change": "append_new_columns"}, "changes"),
-            (False, False),
-            id="a column more",
-        ),
-        # no row is deleted, although the new rows are fewer than those of the table
-        pytest.param(
-            *("(3, 'c')", {"unique_key": ["id", "name"], "max_deleted": 0}, "rebuild"),
-            (True, False),
-            id="rebuild",
-        ),
-    ],
-)
-def test_files_of_rows_that_stay_as_they_are_are_not_written_again(
-    project: Project,
-    later: str,
-    config: dict[str, Any],
-    publication: str,
-    kept: tuple[bool, bool],
-) -> None:
-    incremental(project, AB, values("(3, 'c')"), **(KEYED if "unique_key" in config else {}))
+def test_files_of_rows_that_stay_as_they_are_are_not_written_again(project: Project) -> None:
+    for name, case in LINKED.items():
+        keyed = KEYED if "unique_key" in case.config else {}
+        incremental(project, AB, values("(3, 'c')"), name, **keyed)
     project.run()
-    first = data_files(project).items()
+    first = {name: data_files(project, name).items() for name in LINKED}
     project.run()
-    second = data_files(project).items() - first
-    columns = STOCK if later.count(",") == 2 else "id, name"
-    incremental(project, "", values(later, columns=columns), **config)
+    second = {name: data_files(project, name).items() - first[name] for name in LINKED}
+    for name, case in LINKED.items():
+        columns = STOCK if case.later.count(",") == 2 else "id, name"
+        incremental(project, "", values(case.later, columns=columns), name, **case.config)
 
-    assert project.run()["publication"] == publication
+    project.run()
 
-    found = data_files(project).items()
-    assert (first <= found, second <= found) == kept
-    project.assert_mirrored()
+    for name, case in LINKED.items():
+        assert project.responses()[name]["publication"] == case.publication
+        found = data_files(project, name).items()
+        assert (first[name] <= found, second[name] <= found) == case.kept, name
+        project.assert_mirrored(name)
 
 
 def test_rows_of_a_large_table_are_found_by_keys_of_every_type(
@@ -404,15 +412,24 @@ def test_rows_of_a_large_table_are_found_by_keys_of_every_type(
         ranges[:2] = ["between -128 and 127", "between -32768 and 32767"]
     all_rows = [f"({', '.join(row)}, '{{0}}')" for row in zip(*keys.values(), strict=True)]
     columns = ", ".join([*keys, "name"])
-    for chosen in (all_rows[:1], all_rows[1:2], all_rows[2:], all_rows):
+    tables = {
+        "lowest": all_rows[:1],
+        "middle": all_rows[1:2],
+        "highest": all_rows[2:],
+        "every": all_rows,
+    }
+    for name, chosen in tables.items():
         first, later = (
-            values(*chosen, columns=columns).format(name) for name in ("before", "after")
+            values(*chosen, columns=columns).format(text) for text in ("before", "after")
         )
-        incremental(project, first, later, unique_key=list(keys))
-        project.run("--full-refresh")
+        incremental(project, first, later, name, unique_key=list(keys))
+    project.run()
 
-        assert project.run()["_message"].startswith(f"+0 ~{len(chosen)} -0")
-        project.assert_mirrored()
+    project.run()
+
+    for name, chosen in tables.items():
+        assert project.results()[name]["message"].startswith(f"+0 ~{len(chosen)} -0")
+        project.assert_mirrored(name)
     # elsewhere, all rows of Parquet tables are compared
     if file_format != "parquet" or not project.is_remote:
         log = (project.path / "logs" / "dbt.log").read_text()

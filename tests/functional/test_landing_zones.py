@@ -77,82 +77,88 @@ def test_tables_of_several_schemas_and_of_none_are_beside_each_other(
 
 
 NUMBERED = "select {{ var('n') }} as id"
-BACK: dict[str, list[dict[str, Any]]] = {
-    "alias": [{"alias": "zcase"}, {"alias": "ZCase"}],
-    "schema_folder": [{"schema_folder": True}, {"schema_folder": False}],
+# where a table is first, and where it goes to and comes back from; how it is built and published
+MOVED: dict[str, tuple[dict[str, Any], dict[str, Any], str, str]] = {
+    "cased": ({"alias": "zcase"}, {"alias": "ZCase"}, "table", "immediately"),
+    "held_cased": ({"alias": "ycase"}, {"alias": "YCase"}, "incremental", "on_request"),
+    "rooted": ({}, {"schema_folder": False}, "incremental", "immediately"),
+    "held_rooted": ({}, {"schema_folder": False}, "table", "on_request"),
 }
 
 
-@pytest.mark.parametrize(
-    ("moved", "materialized", "publish"),
-    [
-        ("alias", "table", "immediately"),
-        ("alias", "incremental", "on_request"),
-        ("schema_folder", "incremental", "immediately"),
-        ("schema_folder", "table", "on_request"),
-    ],
-)
 def test_a_table_that_moves_is_loaded_where_it_goes_and_rebuilt_where_it_comes_back(
-    project: Project, moved: str, materialized: str, publish: str
+    project: Project,
 ) -> None:
     """Where it was it is an orphan."""
-    there, elsewhere = BACK[moved]
-    folder = ""
-    for number, place in enumerate((there, elsewhere, there), start=1):
-        project.model(
-            NUMBERED, materialized=materialized, unique_key="id", publish=publish, **place
-        )
-        name = place.get("alias", "orders")
-        is_root = not place.get("schema_folder", True)
-        was, folder = folder, name if is_root else f"{project.schema}.schema/{name}"
 
-        response = project.run("--vars", f"n: {number}")
+    def place(name: str, step: int) -> tuple[str, str]:
+        """The table folder, and the path of the mirrored table."""
+        there, elsewhere, *_ = MOVED[name]
+        config = elsewhere if step == 1 else there
+        alias = config.get("alias", name)
+        if config.get("schema_folder", True):
+            return f"{project.schema}.schema/{alias}", f"{project.schema}/{alias}"
+        return alias, f"dbo/{alias}"
 
-        if publish == "on_request":
-            assert project.dbt("run-operation", "mirror_publish")
-        elif number > 1:
-            assert response["publication"] == ("initial" if number == 2 else "rebuild")
-            assert response["reason"] == f"the table folder was {was} before"
-        path = f"dbo/{name}" if is_root else f"{project.schema}/{name}"
-        mirrored = mirror(project, path)
-        assert mirrored == project.relation(name.lower())
-        assert mirrored.total() == (1 if materialized == "table" else number)
-    orphan = "orders" if moved == "schema_folder" else f"{project.schema}.ZCase"
-    named = f"{{dry_run: false, table: {orphan}}}"
-    assert len(folders(project)) == 2
-    assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
-    assert folders(project) == {folder}
+    for step in range(3):
+        for name, (*places, materialized, publish) in MOVED.items():
+            config: dict[str, Any] = {"materialized": materialized, "publish": publish}
+            project.model(NUMBERED, name, unique_key="id", **config, **places[step % 2])
+
+        project.run("--vars", f"n: {step}")
+
+        responses = project.responses()
+        assert project.dbt("run-operation", "mirror_publish")
+        for name, (*_, materialized, publish) in MOVED.items():
+            path = place(name, step)[1]
+            if publish == "immediately" and step:
+                was = place(name, step - 1)[0]
+                assert responses[name]["publication"] == ("initial" if step == 1 else "rebuild")
+                assert responses[name]["reason"] == f"the table folder was {was} before"
+            mirrored = mirror(project, path)
+            assert mirrored == project.relation(MOVED[name][0].get("alias", name))
+            assert mirrored.total() == (1 if materialized == "table" else step + 1)
+    assert len(folders(project)) == 2 * len(MOVED)
+    for orphan in (f"{project.schema}.ZCase", f"{project.schema}.YCase", "rooted", "held_rooted"):
+        named = f"{{dry_run: false, table: {orphan}}}"
+        assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
+    assert folders(project) == {place(name, 2)[0] for name in MOVED}
     project.assert_tidy()
 
 
 @pytest.mark.needs(local="two landing zones on this machine")
-@pytest.mark.parametrize("materialized", ["table", "table with hooks", "incremental"])
-def test_a_table_that_comes_back_to_a_landing_zone_is_published_there(
-    project: Project, materialized: str
-) -> None:
-    hooks = {"post_hook": "insert into {{ this }} values (0)"} if "hooks" in materialized else {}
-    materialized = materialized.split()[0]
+def test_a_table_that_comes_back_to_a_landing_zone_is_published_there(project: Project) -> None:
+    hook = {"post_hook": "insert into {{ this }} values (0)"}
+    tables: dict[str, tuple[dict[str, Any], int]] = {
+        "a_table": ({}, 1),
+        "hooked": (hook, 2),
+        "new_rows": ({"materialized": "incremental"}, 3),
+    }
     zones = ["mirror.MirroredDatabase", "other.MirroredDatabase"]
-    project.model(NUMBERED, materialized=materialized, unique_key="id", **hooks)
+    for name, (config, _) in tables.items():
+        project.model(NUMBERED, name, unique_key="id", **config)
     for number, zone in enumerate((*zones, zones[0]), start=1):
         project.landing_zone = project.path / zone / "Files" / "LandingZone"
         project.target["landing_zone"] = str(project.landing_zone)
         project.write_project()
-        if number == 3 and materialized == "incremental":
+        if number == 3:
             message = project.fail("--vars", f"n: {number}")
             assert "published to another landing zone" in message
             assert message.index("mirror_rebuild") < message.index("--full-refresh")
-            named = f"{{table: {project.schema}.orders}}"
+            reason = "was published to another landing zone meanwhile"
+            assert {project.responses()[name]["reason"] for name in ("a_table", "hooked")} == {
+                reason
+            }
+            named = f"{{table: {project.schema}.new_rows}}"
             assert project.dbt("run-operation", "mirror_rebuild", "--args", named)
-            project.assert_mirrored()
+            project.assert_mirrored("new_rows")
 
-        response = project.run("--vars", f"n: {number}")
+        project.run("--vars", f"n: {number}")
 
-        project.assert_mirrored()
-        if materialized == "table" and number == 3:
-            assert response["reason"] == "was published to another landing zone meanwhile"
-    expected = 1 + len(hooks) if materialized == "table" else 3
-    assert sum(project.mirror().values()) == expected
+        for name in tables:
+            project.assert_mirrored(name)
+    for name, (_, rows) in tables.items():
+        assert sum(project.mirror(name).values()) == rows
 
 
 def test_a_table_without_a_schema_folder_is_also_that_of_the_default_schema(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from tests.functional.project import Project
-from tests.variants import some
+from tests.variants import parts
 
 FIRST = "select * from values (1, 'a', 'x'), (2, 'a', 'y'), (3, 'b', 'z') as t(id, day, name)"
 # 1 has moved to another day
@@ -45,32 +46,42 @@ CASES: dict[str, tuple[dict[str, Any], list[str], str, dict[str, Any]]] = {
 }
 
 
-def model(project: Project, sql: str, **config: Any) -> None:
-    project.model(sql, materialized="incremental", unique_key="id", **config)
+def model(project: Project, sql: str, name: str = "orders", **config: Any) -> None:
+    project.model(sql, name, materialized="incremental", unique_key="id", **config)
 
 
 @pytest.mark.usefixtures("each_size")
-@pytest.mark.parametrize("held", [False, True])
-@pytest.mark.parametrize("case", some(list(CASES), 2))
+@pytest.mark.parametrize("cases", parts(CASES, 2))
 def test_the_message_says_which_row_is_the_published_one(
-    project: Project, case: str, held: bool
+    project: Project, cases: list[str]
 ) -> None:
-    config, says, mended, way_out = CASES[case]
-    model(project, FIRST, **config)
+    gates = {"at_once": {}, "held": {"publish": "on_request"}}
+    tables = {
+        re.sub(r"\W", "_", f"{case} {gate}"): (case, config)
+        for case in cases
+        for gate, config in gates.items()
+    }
+    for name, (case, _) in tables.items():
+        model(project, FIRST, name, **CASES[case][0])
     project.run()
-    before = project.state()
-    gate = {"publish": "on_request"} if held else {}
-    model(project, MOVED, **config, **gate)
+    before = {name: project.state(name) for name in tables}
+    for name, (case, gate) in tables.items():
+        model(project, MOVED, name, **CASES[case][0], **gate)
 
-    error = project.fail()
+    project.fail()
 
-    for part in ("1 of the keys (id) are in two rows", "published row", "id=1", *says):
-        assert part in error
-    assert "Nothing was published" in error
-    assert project.state() == before
-    model(project, mended, **way_out)
-    assert project.run()["rows_updated"] == 1
-    project.assert_mirrored()
+    for name, (case, _) in tables.items():
+        _, says, mended, way_out = CASES[case]
+        error = project.results()[name]["message"]
+        for part in ("1 of the keys (id) are in two rows", "published row", "id=1", *says):
+            assert part in error
+        assert "Nothing was published" in error
+        model(project, mended, name, **way_out)
+    assert {name: project.state(name) for name in tables} == before
+    project.run()
+    for name, response in project.responses().items():
+        assert response["rows_updated"] == 1
+        project.assert_mirrored(name)
 
 
 @pytest.mark.core

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
 from textwrap import dedent, indent
@@ -82,20 +81,9 @@ def test_an_error_shows_the_line_of_the_model_and_changes_nothing(project: Proje
     project.assert_tidy()
 
 
-@pytest.fixture(params=["pyarrow", "no pyarrow"])
-def arrow(request: pytest.FixtureRequest) -> Iterator[pytest.MonkeyPatch]:
-    """PyArrow is installed, or it is not until this is undone."""
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "no pyarrow":
-            if request.config.getoption("--method") != "session":
-                pytest.skip("Spark Connect needs PyArrow, and Livy's driver is another process")
-            patch.setitem(sys.modules, "pyarrow", None)
-        yield patch
-
-
 @pytest.mark.core
 def test_a_frame_of_pandas_has_the_same_types_and_rows_whatever_the_session_says(
-    project: Project, arrow: pytest.MonkeyPatch
+    project: Project,
 ) -> None:
     python_model(
         project,
@@ -137,7 +125,6 @@ def test_a_frame_of_pandas_has_the_same_types_and_rows_whatever_the_session_says
 
     project.run()
 
-    arrow.undo()  # the replicator needs PyArrow
     project.assert_mirrored()
     assert types(project) == {
         "id": "bigint",
@@ -163,6 +150,22 @@ def test_a_frame_of_pandas_has_the_same_types_and_rows_whatever_the_session_says
     first = (1, *values, date(1400, 2, 28), *times, b"a", None, None)
     assert rows(project) == [first, (2, *[None] * 16)]
     assert project.run()["publication"] == "unchanged"
+
+
+@pytest.mark.needs(session="Spark Connect needs PyArrow, and Livy's driver is another process")
+def test_without_pyarrow_a_frame_of_pandas_is_refused_and_one_of_spark_is_mirrored(
+    project: Project,
+) -> None:
+    python_model(project, "import pandas\nreturn pandas.DataFrame({'id': [1]})")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pyarrow", None)
+
+        assert "or return a DataFrame of Spark" in project.fail()
+
+        python_model(project, "return session.createDataFrame([(1, 'a')], ['id', 'name'])")
+        project.run()
+    assert rows(project) == [(1, "a")]
+    project.assert_mirrored()
 
 
 def test_a_value_that_does_not_fit_is_refused_with_its_column(project: Project) -> None:

@@ -18,9 +18,9 @@ from deltalake.schema import PrimitiveType
 
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.node import mirrored_rows
-from tests.functional.nodes import KINDS, told, write_node
+from tests.functional.nodes import KINDS, named, told, write_node
 from tests.functional.project import Project
-from tests.variants import some
+from tests.variants import parts, some
 
 pytestmark = pytest.mark.needs(
     local="the replicator applies landing zones on this machine",
@@ -41,27 +41,29 @@ def published(project: Project, node: str = "orders") -> str:
     return str(project.results()[node]["message"]).partition(" · ")[0]
 
 
-def table(project: Project) -> DeltaTable:
-    return DeltaTable(project.landing_zone.parents[1] / "Tables" / project.schema / "orders")
+def table(project: Project, name: str = "orders") -> DeltaTable:
+    return DeltaTable(project.landing_zone.parents[1] / "Tables" / project.schema / name)
 
 
-@pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[pytest.mark.core] * (kind == "merge")) for kind in KINDS]
-)
+@pytest.mark.parametrize("kinds", parts(KINDS, 5))
 def test_three_runs_on_three_machines_publish_what_has_changed(
-    project: Project, kind: str
+    project: Project, kinds: list[str]
 ) -> None:
-    for step in (0, 1, 2):
-        write_node(project, kind, step)
+    for step in (0, 1):
+        for kind in kinds:
+            write_node(project, kind, step, named(kind))
         project.run(command="build")
-        assert published(project) == told(kind, step)
-        project.assert_mirrored()
+        for kind in kinds:
+            assert published(project, named(kind)) == told(kind, step)
+            project.assert_mirrored(named(kind))
         project.go_to_another_machine()
 
     project.run(command="build")
 
-    assert published(project) == ("+1 ~0 -0" if kind == "append" else "unchanged")
-    project.assert_mirrored()
+    for kind in kinds:
+        expected = "+1 ~0 -0" if kind == "append" else "unchanged"
+        assert published(project, named(kind)) == expected
+        project.assert_mirrored(named(kind))
 
 
 def test_a_node_that_is_not_selected_is_restored_for_those_that_read_it(project: Project) -> None:
@@ -156,28 +158,30 @@ def test_a_mirrored_table_that_others_have_changed_is_repaired(
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize(
-    ("batch", "is_older"), [("20200101000000aaaaaaaa", True), ("29990101000000aaaaaaaa", False)]
-)
-def test_only_an_older_state_of_spark_is_offered_for_replacement(
-    project: Project, batch: str, is_older: bool
-) -> None:
-    project.model(ORDERS, unique_key="id")
+def test_only_an_older_state_of_spark_is_offered_for_replacement(project: Project) -> None:
+    batches = {"older": "20200101000000aaaaaaaa", "newer": "29990101000000aaaaaaaa"}
+    for name in batches:
+        project.model(ORDERS, name, unique_key="id")
     project.run()
-    table = f"{project.schema}.orders"
-    project.sql(f"alter table {table} set tblproperties ('openmirroring.batch_id'='{batch}')")
+    for name, batch in batches.items():
+        mark = f"set tblproperties ('openmirroring.batch_id'='{batch}')"
+        project.sql(f"alter table {project.schema}.{name} {mark}")
 
-    refused = project.fail()
+    project.fail()
 
-    assert f"Spark has batch {batch}" in refused
-    assert ("mirror_restore" in refused) == is_older
-    way_out = "run-operation mirror_restore --args '{table: orders}'"
-    if is_older:
-        (way_out,) = re.findall(r"`dbt (run-operation mirror_restore --args '.+?')`", refused)
-    assert project.dbt(*shlex.split(way_out))
+    for name, batch in batches.items():
+        refused = project.results()[name]["message"]
+        assert f"Spark has batch {batch}" in refused
+        assert ("mirror_restore" in refused) == (name == "older")
+        if name == "older":
+            offered = re.findall(r"`dbt (run-operation mirror_restore --args '.+?')`", refused)
+    offered.append("run-operation mirror_restore --args '{table: newer}'")
+    for way_out in offered:
+        assert project.dbt(*shlex.split(way_out))
     project.run()
-    assert published(project) == "unchanged"
-    project.assert_mirrored()
+    for name in batches:
+        assert published(project, name) == "unchanged"
+        project.assert_mirrored(name)
 
 
 def test_a_full_refresh_restores_nothing(project: Project) -> None:
@@ -191,9 +195,9 @@ def test_a_full_refresh_restores_nothing(project: Project) -> None:
     assert published(project) == "rebuild +3"
 
 
-def forget_mirror(project: Project) -> None:
+def forget_mirror(project: Project, name: str = "orders") -> None:
     """Take the mirrored table out of reach, so that nothing can be restored."""
-    delta = Path(table(project).table_uri.removeprefix("file://"))
+    delta = Path(table(project, name).table_uri.removeprefix("file://"))
     delta.rename(delta.with_name("elsewhere"))
 
 
@@ -216,51 +220,50 @@ def test_a_dry_run_compares_with_what_it_restores_and_leaves_nothing_behind(
     assert project.tables() == []
 
 
-@pytest.mark.parametrize("change", ["rows", "values", "column"])
-def test_a_mirrored_table_that_is_not_what_was_published_is_refused(
-    project: Project, change: str
-) -> None:
-    project.model(ORDERS, unique_key="id")
+def test_a_mirrored_table_that_is_not_what_was_published_is_refused(project: Project) -> None:
+    findings = {
+        "of_rows": "has 2 rows, and 3 were published",
+        "of_values": "rows with the same key",
+        "of_columns": "has the columns id, name, more, and id, name were published",
+    }
+    for name in findings:
+        project.model(ORDERS, name, unique_key="id")
     project.run()
-    before = project.files()
+    before = [project.files(name) for name in findings]
     project.go_to_another_machine()
-    match change:
-        case "rows":
-            table(project).delete("id = 1")
-            finding = "has 2 rows, and 3 were published"
-        case "values":
-            table(project).update({"id": "2"}, predicate="id = 1")
-            finding = "rows with the same key"
-        case "column":
-            table(project).alter.add_columns([Field("more", PrimitiveType("string"))])
-            finding = "has the columns id, name, more, and id, name were published"
+    table(project, "of_rows").delete("id = 1")
+    table(project, "of_values").update({"id": "2"}, predicate="id = 1")
+    more = Field("more", PrimitiveType("string"))
+    table(project, "of_columns").alter.add_columns([more])
 
-    refused = project.fail()
+    project.fail()
 
-    assert finding in refused
-    assert project.files() == before
+    for name, finding in findings.items():
+        assert finding in project.results()[name]["message"]
+    assert [project.files(name) for name in findings] == before
     assert project.tables() == []
 
 
-@pytest.mark.parametrize("is_there", [True, False])
 def test_a_mirrored_table_that_is_behind_is_waited_for_and_then_refused(
-    project: Project, monkeypatch: pytest.MonkeyPatch, is_there: bool
+    project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(mirrored_rows, "ROUND", 0.5)
-    project.model(ORDERS, unique_key="id")
+    names = ("behind", "absent")
+    for name in names:
+        project.model(ORDERS, name, unique_key="id")
     project.run()
     project.target["replicate"] = False
     project.write_project()
-    if is_there:
-        project.model(f"{ORDERS} where id > 1", unique_key="id")
-        project.run()
-    else:
-        forget_mirror(project)
-    before = project.files()
+    project.model(f"{ORDERS} where id > 1", "behind", unique_key="id")
+    project.run()
+    forget_mirror(project, "absent")
+    before = [project.files(name) for name in names]
     project.go_to_another_machine()
 
-    refused = project.fail()
+    project.fail()
 
-    assert "was not applied within 0.5 seconds" in refused
-    assert "mirror_replicate" in refused
-    assert project.files() == before
+    for name in names:
+        refused = project.results()[name]["message"]
+        assert "was not applied within 0.5 seconds" in refused
+        assert "mirror_replicate" in refused
+    assert [project.files(name) for name in names] == before

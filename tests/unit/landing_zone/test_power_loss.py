@@ -89,7 +89,7 @@ def disk(tmp_path: Path) -> Disk:
 @pytest.fixture
 def seeds(many: bool) -> int:
     """So many parts of what was not flushed are left at each point."""
-    return 60 if many else 6
+    return 60 if many else 1
 
 
 Watch = Callable[..., AbstractContextManager[None]]
@@ -166,11 +166,12 @@ def test_a_batch_that_was_withdrawn_does_not_come_back_with_the_power(
         assert recovered(storage) in ([before] if loss.said else [before, after])
 
 
+@pytest.mark.parametrize("hard_links", [True, False], ids=["link and unlink", "rename"])
 @pytest.mark.parametrize("definition", [DEFINITION, BY_TIME], ids=["by number", "by time"])
 def test_what_is_there_after_a_loss_of_power_is_never_ahead_of_what_it_relies_on(
-    disk: Disk, watched: Watch, definition: TableDefinition, seeds: int
+    disk: Disk, watched: Watch, definition: TableDefinition, hard_links: bool, seeds: int
 ) -> None:
-    with watched():
+    with watched(hard_links):
         disk.recorder.say("next")
         disk.publish("initial", NEW, definition)
 

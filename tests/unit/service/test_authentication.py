@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -148,6 +149,7 @@ def test_a_failed_login_names_the_method_and_what_it_lacks(
 
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    monkeypatch.setattr(time, "sleep", lambda _: None)
     given = profile(**settings)
 
     with pytest.raises(LoginError) as failed:

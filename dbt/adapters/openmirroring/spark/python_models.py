@@ -16,7 +16,7 @@ import traceback
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from decimal import Decimal, localcontext
+from decimal import Decimal
 from typing import Any
 
 import pyspark
@@ -109,23 +109,18 @@ def spark_frame(frame: Any, session: SparkSession) -> DataFrame:
     Times without a time zone are read as UTC. What else Spark can convert is left to Spark.
 
     Raises:
-        PythonModelError: if a column has a type or a value that Spark cannot store
+        PythonModelError: if a column has a type or a value that Spark cannot store, or PyArrow is
+            not installed
     """
     pandas = sys.modules.get("pandas")  # imported by whoever has made such a frame
     if pandas and isinstance(frame, pandas.DataFrame):
         names = _checked([str(name) for name in frame.columns])
         series = [frame.iloc[:, number] for number in range(len(names))]
         series = [s.sparse.to_dense() if hasattr(s, "sparse") else s for s in series]
-        if _has_arrow():
-            return _from_arrow(names, _each(_arrow_values, names, series), session)
-        types, values = zip(*_each(_python_values, names, series))  # noqa: B905 - Python 3.9
-        schema = t.StructType(list(map(t.StructField, names, types)))
-        return session.createDataFrame(list(zip(*values)), schema)  # noqa: B905 - Python 3.9
+        _require_arrow("a DataFrame of pandas")
+        return _from_arrow(names, _each(_arrow_values, names, series), session)
     if hasattr(type(frame), "__arrow_c_stream__"):
-        if not _has_arrow():
-            raise PythonModelError(
-                "The Python model has returned an Arrow table. Install pyarrow."
-            )
+        _require_arrow("an Arrow table")
         import pyarrow as pa
 
         table = pa.table(frame)
@@ -139,15 +134,18 @@ def spark_frame(frame: Any, session: SparkSession) -> DataFrame:
         ) from error
 
 
-def _has_arrow() -> bool:
-    """PyArrow is installed, in a version that PySpark can use."""
+def _require_arrow(returned: str) -> None:
+    """Raise an error if PyArrow is not installed in a version that PySpark can use."""
     from pyspark.sql.pandas.utils import require_minimum_pyarrow_version
 
     try:
         require_minimum_pyarrow_version()
-    except ImportError:
-        return False
-    return True
+    except Exception as error:  # PySpark's is an ImportError only from version 4 on
+        raise PythonModelError(
+            f"The Python model has returned {returned}, which needs pyarrow: {error}\n"
+            "Install pyarrow where dbt runs, with Livy where the session runs, or return a "
+            "DataFrame of Spark: `session.createDataFrame(rows, columns)`."
+        ) from error
 
 
 def _checked(names: list[str]) -> list[str]:
@@ -174,9 +172,6 @@ def _each(convert: Callable[[Any], Any], names: list[str], columns: Iterable[Any
                 f'Convert it in the model. In pandas, `.astype("string")` makes text of it.'
             ) from error
     return converted
-
-
-# with PyArrow
 
 
 def _from_arrow(names: list[str], columns: Iterable[Any], session: SparkSession) -> DataFrame:
@@ -334,98 +329,3 @@ def _held_type(type_: Any, inferred: bool = False) -> Any:
             raise ValueError(f"{type_} has no field, or two of the same name.")
         return pa.struct([field(part) for part in type_])
     return type_
-
-
-# without PyArrow
-
-
-def _python_values(series: Any) -> tuple[t.DataType, list[Any]]:
-    dtype = getattr(series.dtype, "categories", series).dtype
-    values = [
-        None if missing else value.tolist() if hasattr(value, "tolist") else value
-        for value, missing in zip(series, series.isna())  # noqa: B905 - Python 3.9
-    ]
-    kind = f"{dtype.kind}{getattr(dtype, 'itemsize', '')}"
-    if dtype.name in ("object", "string", "str"):
-        type_ = _type_of({type(value) for value in values if value is not None})
-    elif kind in _TYPES_OF_DTYPES:
-        type_ = _TYPES_OF_DTYPES[kind]
-    else:
-        raise ValueError(f"Spark has no type for {dtype}.")
-    convert = _CHECKED.get(type(type_))
-    if convert:
-        values = [None if value is None else convert(value) for value in values]
-    return type_, values
-
-
-def _type_of(kinds: set[type]) -> t.DataType:
-    """Return the type of Spark that has values of all these types of Python."""
-    found = {
-        next((type_ for of, type_ in _TYPES_OF_VALUES.items() if issubclass(kind, of)), None)
-        for kind in kinds
-    }
-    for type_ in (t.DoubleType(), _DECIMAL):
-        if found == {t.LongType(), type_}:
-            return type_
-    if len(found) > 1 or None in found:
-        names = ", ".join(sorted(kind.__name__ for kind in kinds))
-        raise ValueError(f"Without pyarrow there is no type for its values ({names}).")
-    return (found.pop() if found else None) or t.StringType()
-
-
-def _long(value: Any) -> int:
-    if not -(2**63) <= value < 2**63:
-        raise ValueError(f"{value} is no bigint.")
-    return int(value)
-
-
-def _double(value: Any) -> float:
-    if isinstance(value, int) and int(float(value)) != value:
-        raise ValueError(f"{value} is no double.")
-    return float(value)
-
-
-def _decimal(value: Any) -> Decimal:
-    # a cast of Spark would round it, or make NULL of it
-    number = Decimal(value)
-    with localcontext() as context:
-        context.prec = 2 * _DECIMAL.precision
-        if number.is_finite() and abs(number) < 10**20 and number == round(number, 18):
-            return number
-    raise ValueError(f"{value} is no {_DECIMAL.simpleString()}.")
-
-
-def _time(value: Any) -> dt.datetime:
-    if hasattr(value, "to_pydatetime"):
-        value = value.to_pydatetime(warn=False)
-    return value if value.tzinfo else value.replace(tzinfo=dt.timezone.utc)  # type: ignore[no-any-return]
-
-
-# by their kind and their bytes; an unsigned integer fits the next type
-_TYPES_OF_DTYPES: dict[str, t.DataType] = {
-    **{"i1": t.ByteType(), "i2": t.ShortType(), "i4": t.IntegerType(), "i8": t.LongType()},
-    **{"u1": t.ShortType(), "u2": t.IntegerType(), "u4": t.LongType()},
-    **{"u8": t.DecimalType(20, 0), "b1": t.BooleanType(), "M8": t.TimestampType()},
-    **{"f2": t.FloatType(), "f4": t.FloatType(), "f8": t.DoubleType()},
-}
-
-# a subclass comes before its base class
-_TYPES_OF_VALUES = {
-    bool: t.BooleanType(),
-    int: t.LongType(),
-    float: t.DoubleType(),
-    Decimal: _DECIMAL,
-    str: t.StringType(),
-    bytes: t.BinaryType(),
-    dt.datetime: t.TimestampType(),
-    dt.date: t.DateType(),
-}
-
-# types whose values Spark would take for something else
-_CHECKED: dict[type[t.DataType], Callable[[Any], Any]] = {
-    t.LongType: _long,
-    t.DoubleType: _double,
-    t.DecimalType: _decimal,
-    t.StringType: lambda value: value.encode().decode(),  # an error if it is not Unicode
-    t.TimestampType: _time,
-}
