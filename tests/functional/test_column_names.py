@@ -28,8 +28,7 @@ DESCRIBED = (
 )
 
 CONFIGS: dict[str, dict[str, Any]] = {
-    "merge": {"materialized": "incremental", "unique_key": "ID"},
-    "merge_by_k0": {"materialized": "incremental", "unique_key": ["k0", "id", "n", *ODD[:5]]},
+    "merge": {"materialized": "incremental", "unique_key": ["k0", "ID", "n", *ODD[:5]]},
     "delete_insert": {
         "materialized": "incremental",
         "unique_key": "id",

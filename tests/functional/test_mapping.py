@@ -31,14 +31,61 @@ def state_of(project: Project, table: str) -> Any:
     return {path: at for path, at in project.state_of_zone().items() if path.startswith(folder)}
 
 
-def test_the_first_publication_is_a_load_without_row_markers(project: Project) -> None:
-    project.model(TWO_ROWS, **KEYED)
+# of each table the queries and configuration of its second and its third run, and what they tell
+FOLLOWED: dict[str, list[tuple[str, dict[str, Any], str]]] = {
+    "incremental_for_a_while": [
+        (
+            "select * from values (2, 'B'), (3, 'c') as t(id, name)",
+            {"materialized": "incremental"},
+            "+1 ~1 -0 · #2",
+        ),
+        (TWO_ROWS, {}, "+0 ~1 -1 · #3"),
+    ],
+    "a_new_column_without_a_value": [
+        (f"select *, cast(null as date) as shipped from ({TWO_ROWS})", {}, told)
+        for told in ("+0 ~0 -0 · #2 · column added: shipped", "unchanged · #2")
+    ],
+    "reordered": [
+        (f"select name, id from ({TWO_ROWS})", {}, told)
+        for told in ("unchanged · #1 · columns reordered", "unchanged · #1")
+    ],
+    "a_type_that_lands_the_same": [
+        (f"select id, named_struct('a', 1, 'b', 2) as name from ({TWO_ROWS})", {}, told)
+        for told in ("+0 ~2 -0 · #2", "unchanged · #2")
+    ],
+}
 
-    response = project.run()
 
-    assert (response["publication"], response["rows_inserted"]) == ("initial", 2)
-    assert markers(project) == [None, None]
-    project.assert_mirrored()
+def test_changes_that_are_no_rebuild_reach_the_mirror_one_after_the_other(
+    project: Project,
+) -> None:
+    nested = f"select id, named_struct('a', 1) as name from ({TWO_ROWS})"
+    for table in FOLLOWED:
+        first = nested if table == "a_type_that_lands_the_same" else TWO_ROWS
+        project.model(first, table, **KEYED)
+
+    project.run()
+
+    for table, response in project.responses().items():
+        assert (response["publication"], response["rows_inserted"]) == ("initial", 2)
+        assert markers(project, table) == [None, None], "a load has no row markers"
+        project.assert_mirrored(table)
+    for step in (0, 1):
+        for table, steps in FOLLOWED.items():
+            sql, config, _ = steps[step]
+            project.model(sql, table, **KEYED, **config)
+
+        project.run()
+
+        for table, steps in FOLLOWED.items():
+            assert project.results()[table]["message"] == steps[step][2]
+            project.assert_mirrored(table)
+    _, added = project.files("a_new_column_without_a_value")
+    assert pq.read_table(added).num_rows == 0
+    assert pq.read_schema(added).names == ["id", "name", "shipped", "__rowMarker__"]
+    columns = project.sql(f"describe {project.schema}.reordered")
+    assert [row.col_name for row in columns] == ["name", "id"]
+    assert len(project.files("reordered")) == 1
 
 
 # of each table the query and configuration of its second run, and what that tells and publishes
@@ -95,37 +142,6 @@ def test_a_change_set_has_what_has_changed_with_deletes_first(project: Project) 
         project.assert_mirrored(table)
 
 
-def test_a_table_becomes_incremental_and_a_table_again_by_change_sets(project: Project) -> None:
-    project.model(TWO_ROWS, **KEYED)
-    project.run()
-    project.model(
-        "select * from values (2, 'B'), (3, 'c') as t(id, name)",
-        materialized="incremental",
-        **KEYED,
-    )
-
-    assert project.run()["_message"] == "+1 ~1 -0 · #2"
-    project.assert_mirrored()
-
-    project.model(TWO_ROWS, **KEYED)
-
-    assert project.run()["_message"] == "+0 ~1 -1 · #3"
-    project.assert_mirrored()
-
-
-def test_a_new_column_without_a_value_still_reaches_the_mirror(project: Project) -> None:
-    project.model(TWO_ROWS, **KEYED)
-    project.run()
-    project.model(f"select *, cast(null as date) as shipped from ({TWO_ROWS})", **KEYED)
-
-    project.run()
-
-    assert markers(project) == []
-    assert pq.read_schema(project.files()[1]).names == ["id", "name", "shipped", "__rowMarker__"]
-    project.assert_mirrored()
-    assert project.run()["publication"] == "unchanged"
-
-
 # of each table the query of its third run, the keys before and in it, and what it tells
 REBUILT: dict[str, tuple[str, Any, Any, str]] = {
     "dropped": ("select id from ({})", "id", "id", "column dropped: name"),
@@ -168,32 +184,6 @@ def test_changes_that_the_mirror_cannot_follow_are_a_rebuild(project: Project) -
         metadata = json.loads((project.folder(table) / "_metadata.json").read_text())
         assert metadata == ({"keyColumns": keys} if keys else {})
         project.assert_mirrored(table)
-
-
-def test_reordered_columns_publish_nothing_and_reorder_the_relation(project: Project) -> None:
-    project.model(TWO_ROWS, **KEYED)
-    project.run()
-    project.model(f"select name, id from ({TWO_ROWS})", **KEYED)
-
-    for _ in range(2):
-        response = project.run()
-
-        assert (response["publication"], response["files_written"]) == ("unchanged", 0)
-    columns = project.sql(f"describe {project.schema}.orders")
-    assert [row.col_name for row in columns] == ["name", "id"]
-    project.assert_mirrored()
-    assert len(project.files()) == 1
-
-
-def test_a_column_type_that_lands_the_same_is_no_rebuild(project: Project) -> None:
-    project.model("select 1 as id, named_struct('a', 1) as s", **KEYED)
-    project.run()
-    project.model("select 1 as id, named_struct('a', 1, 'b', 2) as s", **KEYED)
-
-    response = project.run()
-
-    assert (response["publication"], response["rows_updated"]) == ("changes", 1)
-    project.assert_mirrored()
 
 
 def test_an_empty_model_is_one_file_without_rows_that_has_the_columns(project: Project) -> None:

@@ -3,96 +3,106 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from tests.functional.nodes import write_node
+from tests.functional.nodes import named, write_node
 from tests.functional.project import Project
-from tests.variants import some
+from tests.variants import parts
 
 MEANWHILE = "was not mirrored meanwhile"
+KINDS = ("table", "append", "dbt snapshot", "merge", "seed", "keyless")
 
 
-def build(project: Project, kind: str, step: int, *args: str, **config: Any) -> dict[str, Any]:
-    """Write the node of a step, and run it."""
-    write_node(project, kind, step, **config)
-    return project.run(*args, command="build")
+def build(project: Project, step: int, kinds: Mapping[str, str], **config: Any) -> dict[str, Any]:
+    """Write nodes of a step, each of a kind, and run them. Return the response of each."""
+    for name, kind in kinds.items():
+        write_node(project, kind, step, name, **config)
+    project.run("--select", *(f"+{name}" for name in kinds), command="build")
+    return {name: project.responses()[name] for name in kinds}
 
 
-@pytest.mark.parametrize(
-    "kind", some(["merge", "table", "append", "dbt snapshot", "seed", "keyless"], 4)
-)
+def assert_caught_up_once(project: Project, step: int, kinds: Mapping[str, str]) -> None:
+    for name in kinds:
+        project.assert_mirrored(name)
+    for name, response in build(project, step, kinds).items():
+        assert MEANWHILE not in str(response.get("reason"))
+        project.assert_mirrored(name)
+
+
+@pytest.mark.parametrize("some_kinds", parts(KINDS, 3))
 def test_changes_made_while_a_node_was_not_mirrored_are_published(
-    project: Project, kind: str
+    project: Project, some_kinds: list[str]
 ) -> None:
-    build(project, kind, 0)
-    for step in (1, 2):
-        assert "publication" not in build(project, kind, step, mirror=False)
-    rows = sum(project.relation().values())
+    kinds = {named(kind): kind for kind in some_kinds}
+    build(project, 0, kinds)
+    for response in build(project, 1, kinds, mirror=False).values():
+        assert "publication" not in response
+    rows = {name: sum(project.relation(name).values()) for name in kinds}
 
-    published = build(project, kind, 3)
+    published = build(project, 2, kinds)
 
-    assert (published["publication"], published["reason"]) == ("rebuild", MEANWHILE)
-    assert sum(project.relation().values()) > rows, "a history is kept"
-    project.assert_mirrored()
-    assert MEANWHILE not in str(build(project, kind, 4).get("reason")), "only once"
-    project.assert_mirrored()
+    for name in kinds:
+        response = published[name]
+        assert (response["publication"], response["reason"]) == ("rebuild", MEANWHILE)
+        assert sum(project.relation(name).values()) > rows[name], "a history is kept"
+    assert_caught_up_once(project, 3, kinds)
 
 
-@pytest.mark.parametrize("kind", some(["table", "append"], 2))
-@pytest.mark.parametrize("was_held", [False, True])
-def test_a_held_node_catches_up_when_it_is_published(
-    project: Project, kind: str, was_held: bool
-) -> None:
+def test_a_held_node_catches_up_when_it_is_published(project: Project) -> None:
     """Where the rows published last are still there, the difference is published."""
+    was_held = {"held_table": "table", "held_append": "append"}
+    kinds = {"a_table": "table", "an_append": "append", **was_held}
     held = {"publish": "on_request"}
-    build(project, kind, 0)
-    build(project, kind, 1, **(held if was_held else {}))
-    build(project, kind, 2, mirror=False)
+    build(project, 0, kinds)
+    build(project, 1, was_held, **held)
+    build(project, 2, kinds, mirror=False)
     for step in (3, 4):
-        build(project, kind, step, **held)
-    assert project.mirror() != project.relation()
+        build(project, step, kinds, **held)
+    for name in kinds:
+        assert project.mirror(name) != project.relation(name)
 
     assert project.dbt("run-operation", "mirror_publish")
 
-    journal = json.loads((project.folder() / "_journal.json").read_text())
-    # a Delta table is changed in place, and would not know which version was published
-    is_lost = not was_held or (kind == "append" and project.file_format != "parquet")
-    assert (journal["batch"]["reason"] == MEANWHILE) is is_lost
-    project.assert_mirrored()
-    assert MEANWHILE not in str(build(project, kind, 5).get("reason"))
-    project.assert_mirrored()
+    for name, kind in kinds.items():
+        journal = json.loads((project.folder(name) / "_journal.json").read_text())
+        # a Delta table is changed in place, and would not know which version was published
+        is_in_place = kind == "append" and project.file_format != "parquet"
+        is_lost = name not in was_held or is_in_place
+        assert (journal["batch"]["reason"] == MEANWHILE) is is_lost
+    assert_caught_up_once(project, 5, kinds)
 
 
-@pytest.mark.parametrize("way", ["run", "run --full-refresh", "mirror_rebuild"])
-def test_each_way_to_publish_a_node_catches_up(project: Project, way: str) -> None:
-    build(project, "append", 0)
-    build(project, "append", 1, mirror=False)
-    write_node(project, "append", 2)
-    before = project.state()
+def test_each_way_to_publish_a_node_catches_up(project: Project) -> None:
+    kinds = dict.fromkeys(("run", "refreshed", "rebuilt"), "append")
+    build(project, 0, kinds)
+    build(project, 1, kinds, mirror=False)
+    for name in kinds:
+        write_node(project, "append", 2, name)
+    before = [project.state(name) for name in kinds]
     with project.dry_run():
-        told = project.run()
-    assert (told["publication"], told["reason"]) == ("rebuild", MEANWHILE)
-    assert project.state() == before
+        project.run()
+    for response in project.responses().values():
+        assert (response["publication"], response["reason"]) == ("rebuild", MEANWHILE)
+    assert [project.state(name) for name in kinds] == before
 
-    if way == "mirror_rebuild":
-        assert project.dbt("run-operation", way, "--args", "{table: orders}")
-    else:
-        assert project.dbt(*way.split())
+    project.run("--select", "run")
+    project.run("--full-refresh", "--select", "refreshed")
+    assert project.dbt("run-operation", "mirror_rebuild", "--args", "{table: rebuilt}")
 
-    project.assert_mirrored()
-    assert MEANWHILE not in str(build(project, "append", 3).get("reason"))
-    project.assert_mirrored()
+    assert_caught_up_once(project, 3, kinds)
 
 
 def test_a_run_that_was_killed_while_it_was_switched_off_can_be_repeated(
     project: Project,
 ) -> None:
-    build(project, "append", 0)
+    orders = {"orders": "append"}
+    build(project, 0, orders)
     sql = "select raise_error('boom') as id, 'x' as name"
     project.model(sql, materialized="incremental", mirror=False)
     project.fail()
 
-    assert build(project, "append", 1)["rows_inserted"] in (1, 3)
+    assert build(project, 1, orders)["orders"]["rows_inserted"] in (1, 3)
     project.assert_mirrored()

@@ -84,10 +84,11 @@ def test_every_type_lands_as_the_table_says_or_is_refused_with_a_cast(
     project.assert_mirrored()
 
 
-KINDS: dict[str, dict[str, Any]] = {
-    "keyed": {"unique_key": "id"},
-    "keyless": {},
-    "text": {"unique_key": "id", "landing_format": "csv"},
+# the configuration of tables, and the places; what is within others lands as JSON in all of them
+KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "keyed": ({"unique_key": "id"}, tuple(PLACES)),
+    "keyless": ({}, ("column", "deep")),
+    "text": ({"unique_key": "id", "landing_format": "csv"}, ("column", "deep")),
 }
 
 
@@ -104,26 +105,27 @@ def test_every_value_at_every_place_is_told_apart_and_restored(
     project.target |= {"replicate": True, "restore_baseline": True}
     project.target["server_side_parameters"] = old
     project.write_project()
+    config, places = KINDS[kind]
     types = {
-        place: types_at(place, project.file_format, in_text=kind == "text") for place in PLACES
+        place: types_at(place, project.file_format, in_text=kind == "text") for place in places
     }
     for place, found in types.items():
-        project.model(rows(place, found), place, **KINDS[kind])
+        project.model(rows(place, found), place, **config)
     project.run()
-    before = {place: (project.relation(place), described(project, place)) for place in PLACES}
-    for place in PLACES:
+    before = {place: (project.relation(place), described(project, place)) for place in places}
+    for place in places:
         project.assert_mirrored(place)
 
     project.go_to_another_machine()
     project.run()
 
-    assert published(project) == dict.fromkeys(PLACES, ("unchanged", 0, 0))
-    for place in PLACES:
+    assert published(project) == dict.fromkeys(places, ("unchanged", 0, 0))
+    for place in places:
         assert (project.relation(place), described(project, place)) == before[place]
         sql = rows(place, types[place], step=1)
         if kind == "keyless":  # rows that are gone would be a rebuild
             sql = f"{rows(place, types[place])} union all {sql}"
-        project.model(sql, place, **KINDS[kind])
+        project.model(sql, place, **config)
 
     project.run()
 

@@ -121,8 +121,8 @@ steps = st.builds(
 )
 
 
-def test_the_replica_equals_the_model_after_each_step(a_project: NewProject) -> None:
-    @generated(6)
+def test_the_replica_equals_the_model_after_each_step(a_project: NewProject, many: bool) -> None:
+    @generated(60 if many else 3)
     @given(are_large=st.booleans(), history=st.lists(steps, min_size=3, max_size=8))
     def check(are_large: bool, history: list[Step]) -> None:
         with a_project() as project:
@@ -267,7 +267,7 @@ def models(draw: st.DrawFn, file_format: str) -> dict[str, Any]:
 
 @pytest.mark.needs(session="fast paths are forced off in this process")
 def test_fast_paths_change_nothing(a_project: NewProject, file_format: str, many: bool) -> None:
-    @generated(60 if many else 4)
+    @generated(60 if many else 3)
     @given(
         key=st.sampled_from(list(KEYS)),
         zone=st.sampled_from(["UTC", "America/New_York"]),

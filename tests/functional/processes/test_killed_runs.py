@@ -9,14 +9,13 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
-from tests.functional.project import Project, canonical
+from tests.functional.project import Project
 
 # a load of more than one file, in columns whose names the metastore must keep too
 LOAD = """
@@ -75,36 +74,6 @@ def test_the_run_after_a_kill_brings_mirror_and_model_together(
     committed = point != "while building"
     assert ("which an earlier run had left" in output) == committed
     assert ("unchanged" in output) == committed, "what was committed is not published again"
-
-
-@pytest.mark.parametrize("point", ["after the manifest"])
-def test_an_incremental_run_that_was_killed_is_not_lost_and_not_done_twice(
-    tmp_path: Path, point: str
-) -> None:
-    """dbt asks for a watermark when it compiles the model: after the recovery."""
-    project = Project(tmp_path)
-    rows = """
-        {{% set last = run_query('select max(id) from ' ~ this).rows[0][0]
-            if execute and is_incremental() else -1 %}}
-        select id, 'run {}' as run from range({}) where id > {{{{ last }}}}
-    """
-    options = {"materialized": "incremental", "incremental_strategy": "append"}
-    project.model(rows.format(1, 3), **options)
-    succeed(project)
-    project.model(rows.format(2, 5), **options)
-    die(project, point)
-    project.model(rows.format(3, 6), **options)
-
-    output = succeed(project)
-
-    committed = point != "while building"
-    assert ("which an earlier run had left" in output) == committed
-    second = 2 if committed else 3
-    runs = (1, 1, 1, second, second, 3)
-    assert project.relation() == Counter(
-        canonical({"id": id, "run": f"run {run}"}.items()) for id, run in enumerate(runs)
-    )
-    project.assert_mirrored()
 
 
 def test_folders_that_kills_leave_in_the_warehouse_do_not_stop_the_next_run(

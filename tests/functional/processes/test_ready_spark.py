@@ -11,6 +11,7 @@ import subprocess
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,10 @@ def jvm(project: Project) -> int:
     return found
 
 
+def has_ended(spark: Path, process: int) -> bool:
+    return process not in jvms(spark)
+
+
 def stop(spark: Path) -> None:
     for process in jvms(spark):
         os.kill(process, signal.SIGKILL)
@@ -103,10 +108,9 @@ def test_the_next_command_uses_the_spark_of_the_one_before_which_tells_once(
     assert "Spark stays ready for 5 minutes" in told
     assert "`spark_idle_timeout: 0`" in told
     first = jvm(project)
-    for number in (4, 3):
-        rows(project, number)
-        assert "stays ready" not in dbt(project, "run")
-        project.assert_mirrored()
+    rows(project, 4)
+    assert "stays ready" not in dbt(project, "run")
+    project.assert_mirrored()
 
     assert jvm(project) == first
     ready = r"Embedded Spark was ready since [\d:]+ \(process \d+, \d+ MB\)"
@@ -122,18 +126,6 @@ def test_the_next_command_uses_the_spark_of_the_one_before_which_tells_once(
     until(lambda: not jvms(project.path / ".spark"), 20)
 
 
-def test_a_spark_whose_collector_the_user_has_chosen_stays_ready_too(project: Project) -> None:
-    options = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:MinHeapFreeRatio=40"}
-    project.target["server_side_parameters"] = options
-    project.write_project()
-
-    dbt(project, "run")
-    first = jvm(project)
-    dbt(project, "run")
-
-    assert jvm(project) == first
-
-
 PYTHON_WORKERS = """
 import time
 def model(dbt, session):
@@ -146,32 +138,37 @@ def model(dbt, session):
 """
 
 
-@pytest.mark.parametrize("number", [0, 1, 2])
 def test_a_command_that_is_killed_takes_spark_with_it_and_the_next_run_is_right(
-    project: Project, number: int
+    project: Project,
 ) -> None:
-    """While it builds, while it publishes, or while a Python model computes."""
-    dbt(project, "run")
+    """While Spark builds, and while a Python model computes."""
     spark = project.path / ".spark"
-    first = jvm(project)
-    if number == 2:
-        python_model(project, PYTHON_WORKERS)
-    else:
-        project.model(ENDLESS, unique_key="id")
+    dbt(project, "run")
+    for number in (4, 5):
+        if number == 4:
+            project.model(ENDLESS, unique_key="id")
+        else:
+            python_model(project, PYTHON_WORKERS)
+        command = building(project)
+
+        command.kill()
+        command.communicate()
+
+        until(lambda: not jvms(spark), 10)
+        until(lambda: not workers(project), 10)
+        (project.path / "models" / "orders.py").unlink(missing_ok=True)
+        rows(project, number)
+        assert "+1 ~0 -0" in dbt(project, "run")
+        project.assert_mirrored()
+
+
+def building(project: Project) -> subprocess.Popen[str]:
+    """A run that uses the Spark of the last command, and has begun to build a node."""
+    ready = jvm(project)
     shutil.rmtree(project.path / "logs")
     command = started(project)
-    until(lambda: is_building(project, first), 120)
-    time.sleep(number)
-
-    command.kill()
-    command.communicate()
-
-    until(lambda: not jvms(spark), 10)
-    until(lambda: not workers(project), 10)
-    (project.path / "models" / "orders.py").unlink(missing_ok=True)
-    rows(project, 4)
-    assert "+1 ~0 -0 · #2" in dbt(project, "run")
-    project.assert_mirrored()
+    until(lambda: is_building(project, ready), 120)
+    return command
 
 
 def workers(project: Project) -> list[int]:
@@ -234,27 +231,6 @@ def model(dbt, session):
             yield frame.assign(name=name)
     return session.range(1).mapInPandas(seen, "id long, name string")
 """
-
-
-def test_functions_in_python_see_the_variables_of_their_command_and_modules_anew(
-    project: Project, tmp_path: Path
-) -> None:
-    module = tmp_path / "modules" / "shop_module.py"
-    module.parent.mkdir()
-    python_model(project, SEEN_BY_WORKERS)
-    found, used = [], set()
-    for run in ("1", "2"):
-        module.write_text(f"VALUE = 'module {run}'\n")
-        env = {"AIRFLOW_CTX_DAG_RUN_ID": f"run {run}", "PYTHONPATH": str(module.parent)}
-        dbt(project, "run", **env)
-        used.add(jvm(project))
-        found.append({dict(row)["name"] for row in project.mirror()})
-        project.assert_mirrored()
-
-    assert found == [{f"str run {run} module {run} Spark None"} for run in ("1", "2")]
-    assert len(used) == 1
-
-
 # what a Python model can leave in a JVM, and how the next command would see it
 LEFT = """
 def model(dbt, session):
@@ -287,50 +263,62 @@ def model(dbt, session):
 """
 
 
-def test_a_command_sees_nothing_of_what_the_one_before_has_left_in_spark(
+def test_a_command_sees_its_own_variables_and_modules_and_nothing_that_the_last_one_has_left(
     project: Project, tmp_path: Path
 ) -> None:
     (tmp_path / "left.txt").write_text("left")
     python_model(project, LEFT.replace("{file}", str(tmp_path / "left.txt")))
+    project.write("models/workers.py", SEEN_BY_WORKERS)
+    module = tmp_path / "modules" / "shop_module.py"
+    module.parent.mkdir()
+    in_java, by_workers, used = [], [], set()
+    for run in ("1", "2"):
+        module.write_text(f"VALUE = 'module {run}'\n")
+        env = {"AIRFLOW_CTX_DAG_RUN_ID": f"run {run}", "PYTHONPATH": str(module.parent)}
+        # one after the other, since both use the same JVM
+        dbt(project, "run", "--threads", "1", **env)
+        used.add(jvm(project))
+        in_java.append(dict(next(iter(project.mirror())))["name"])
+        by_workers.append({dict(row)["name"] for row in project.mirror("workers")})
+        for name in ("orders", "workers"):
+            project.assert_mirrored(name)
+
+    assert len(used) == 1
+    assert by_workers == [{f"str run {run} module {run} Spark None"} for run in ("1", "2")]
+    assert in_java[0] == in_java[1]
+    assert in_java[0].startswith("str None None ")
+    assert "Tokyo" not in in_java[0]
+
+
+def test_a_spark_that_is_killed_while_it_builds_is_told_and_replaced(project: Project) -> None:
+    """By its own end, or by that of its keeper."""
+    spark = project.path / ".spark"
     dbt(project, "run")
-    first, seen = jvm(project), project.mirror()
+    for number, victim in ((4, "keeper"), (5, "Spark")):
+        first = jvm(project)
+        parent = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
+        project.model(ENDLESS, unique_key="id")
+        command = building(project)
 
-    for _ in range(2):
-        assert "unchanged" in dbt(project, "run", "--full-refresh") or project.mirror() == seen
+        os.kill(parent if victim == "keeper" else first, signal.SIGKILL)
 
-    assert jvm(project) == first
-    [row] = project.mirror()
-    assert dict(row)["name"].startswith("str None None ")
-    assert "left" not in dict(row)["name"]
-    assert "Tokyo" not in dict(row)["name"]
+        told, _ = command.communicate(timeout=120)
+        assert command.returncode == 1
+        assert "Spark has ended" in told, told
+        assert "spark.log" in told
+        assert "Traceback" not in told
+        until(partial(has_ended, spark, first), 10)
+        rows(project, number)
+        assert "+1 ~0 -0" in dbt(project, "run")
+        project.assert_mirrored()
 
 
-@pytest.mark.parametrize("victim", ["keeper", "Spark"])
-def test_a_spark_that_is_killed_while_it_builds_is_told_and_replaced(
-    project: Project, victim: str
+def test_two_commands_at_once_use_one_spark_after_the_other_whatever_collector_it_has(
+    project: Project,
 ) -> None:
-    dbt(project, "run")
-    first = jvm(project)
-    parent = int(Path(f"/proc/{first}/stat").read_text().rpartition(")")[2].split()[1])
-    project.model(ENDLESS, unique_key="id")
-    shutil.rmtree(project.path / "logs")
-    command = started(project)
-    until(lambda: is_building(project, first), 120)
-
-    os.kill(parent if victim == "keeper" else first, signal.SIGKILL)
-
-    told, _ = command.communicate(timeout=120)
-    assert command.returncode == 1
-    assert "Spark has ended" in told, told
-    assert "spark.log" in told
-    assert "Traceback" not in told
-    until(lambda: first not in jvms(project.path / ".spark"), 10)
-    rows(project, 4)
-    assert "+1 ~0 -0" in dbt(project, "run")
-    project.assert_mirrored()
-
-
-def test_two_commands_at_once_use_one_spark_after_the_other(project: Project) -> None:
+    options = {"spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:MinHeapFreeRatio=40"}
+    project.target["server_side_parameters"] = options
+    project.write_project()
     commands = [started(project), started(project)]
     outputs = [command.communicate(timeout=300)[0] for command in commands]
 
