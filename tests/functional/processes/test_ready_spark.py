@@ -220,6 +220,33 @@ def test_a_spark_with_another_inheritance_is_ended_and_debug_tells_what_differed
     assert jvm(project) != first
 
 
+# 150,000,000 references of four bytes, of which Java's root logger does not let go
+FILLS_MEMORY = """
+def model(dbt, session):
+    dbt.config(unique_key="id")
+    logging = session._jvm.java.util.logging
+    console = logging.ConsoleHandler()
+    handler = logging.MemoryHandler(console, 150_000_000, logging.Level.OFF)
+    logging.Logger.getLogger("").addHandler(handler)
+    return session.range(3)
+"""
+
+
+def test_a_spark_with_less_than_half_of_its_memory_is_ended_by_the_next_command(
+    project: Project,
+) -> None:
+    project.target["server_side_parameters"] = {"spark.driver.memory": "1g"}
+    project.write_project()
+    python_model(project, FILLS_MEMORY)
+    dbt(project, "run")
+    first = jvm(project)
+
+    told = dbt(project, "debug")
+
+    assert re.search("differed in: memory", told.replace("\n", " "))
+    assert jvm(project) != first
+
+
 SEEN_BY_WORKERS = """
 def model(dbt, session):
     dbt.config(unique_key="id")

@@ -65,12 +65,9 @@ _LONGEST_TASK = 2.0
 # A shutdown of all databases of Derby. It can start again, which takes a tenth of a second.
 _SHUT_DOWN = "jdbc:derby:;shutdown=true;deregister=false"
 
-# The parallel collector lets the heap become smaller in steps, one in each collection; at most so
-# many, and none after one that has not helped.
-_COLLECTIONS = 6
-
-# how much of the heap may be free when the JVM is idle, in percent: at least, and at most
-_FREE_WHILE_IDLE = {"MinHeapFreeRatio": "5", "MaxHeapFreeRatio": "20"}
+# How much of the heap may be free while the JVM is idle, in percent: at least, and at most. With
+# these, Java would collect all the time while a command runs.
+_IDLE_HEAP = {"MinHeapFreeRatio": "5", "MaxHeapFreeRatio": "20"}
 
 # the connections to keepers of this process
 _connections: WeakSet[socket.socket] = WeakSet()
@@ -252,7 +249,10 @@ def _ask(home: Path, inherited: Mapping[str, str]) -> Lease | list[str]:
         if granted := answer.get("granted"):
             lease.jvm, lease.since = granted["jvm"], granted["since"]
             lease.gateway = connect_to_jvm(granted["port"], granted["secret"])
-            return lease
+            if wake_up(lease.gateway):
+                return lease
+            answer = {"differs": ["memory"]}
+            lease.give_back(0)
         if differing := answer.get("differs"):
             logger.debug(f"The Spark that is ready differs in: {', '.join(differing)}")
             lease.wait_for_end()
@@ -462,19 +462,19 @@ def remember(gateway: JavaGateway) -> None:
     state = jvm.java.util.HashMap()
     state["properties"] = jvm.java.lang.System.getProperties().clone()
     state["locale"] = jvm.java.util.Locale.getDefault()
+    options = _options(jvm)
+    state["heap"] = [str(options.getVMOption(name).getValue()) for name in _IDLE_HEAP]
     # without those of Python objects, whose names are `o` and a number
     names = [name for name in objects.getBindings().keySet() if not name.startswith("o")]
     state["names"] = [*names, _AT_START]
     objects.putObject(_AT_START, state)
 
 
-def put_back(gateway: JavaGateway) -> bool:
+def put_back(gateway: JavaGateway) -> None:
     """Put a JVM back into its state at the start, after its Spark was stopped.
 
-    Derby closes the metastore, so that the folder can be copied, moved or restored.
-
-    Returns:
-        whether at least half of its memory is free
+    Derby closes the metastore, so that the folder can be copied, moved or restored. The JVM goes
+    on to collect what is not needed, while nobody waits for it.
 
     Raises:
         Py4JError: if it cannot be put back
@@ -491,35 +491,42 @@ def put_back(gateway: JavaGateway) -> bool:
         jvm.java.sql.DriverManager.getConnection(_SHUT_DOWN)
     # a process that has ended does not tell which objects it needs no longer
     objects.getBindings().keySet().retainAll(state["names"])
-    _give_memory_back(jvm)
-    runtime = jvm.java.lang.Runtime.getRuntime()
-    used, most = runtime.totalMemory() - runtime.freeMemory(), runtime.maxMemory()
-    return bool(used < most / 2)
-
-
-def _give_memory_back(jvm: Any) -> None:
-    """Collect, and let the heap become small.
-
-    A small heap is for an idle Spark alone: while a command runs, Java would collect all the time.
-    """
-    beans = jvm.java.lang.management.ManagementFactory
-    kind = jvm.java.lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
-    options = beans.getPlatformMXBean(kind)
-    before = {name: options.getVMOption(name).getValue() for name in _FREE_WHILE_IDLE}
-    for name, value in _FREE_WHILE_IDLE.items():
+    options = _options(jvm)
+    for name, value in _IDLE_HEAP.items():
         options.setVMOption(name, value)
-    try:
-        runtime = jvm.java.lang.Runtime.getRuntime()
-        size = runtime.totalMemory()
-        for _ in range(_COLLECTIONS):
-            jvm.java.lang.System.gc()
-            former, size = size, runtime.totalMemory()
-            if size >= former:
-                break
-    finally:
-        # the least one must never be above the other
-        for name in reversed(before):
-            options.setVMOption(name, before[name])
+    class_of, invoke = jvm.java.lang.Class.forName, jvm.java.lang.invoke
+    nothing = invoke.MethodType.methodType(jvm.java.lang.Void.TYPE)
+    system = class_of("java.lang.System")
+    collect = invoke.MethodHandles.publicLookup().findStatic(system, "gc", nothing)
+    runnable = class_of("java.lang.Runnable")
+    jvm.java.lang.Thread(invoke.MethodHandleProxies.asInterfaceInstance(runnable, collect)).start()
+
+
+def wake_up(gateway: JavaGateway) -> bool:
+    """Let the heap of an idle JVM become large again.
+
+    Returns:
+        whether at least half of its memory is free
+    """
+    jvm: Any = gateway.jvm
+    options, heap = _options(jvm), _objects(gateway).getObject(_AT_START)["heap"]
+    # the least one must never be above the other
+    for name, value in reversed([*zip(_IDLE_HEAP, heap, strict=True)]):
+        options.setVMOption(name, value)
+    runtime = jvm.java.lang.Runtime.getRuntime()
+
+    def is_half_free() -> bool:
+        return bool(runtime.totalMemory() - runtime.freeMemory() < runtime.maxMemory() / 2)
+
+    if not is_half_free():  # the one before may just have ended
+        jvm.java.lang.System.gc()
+    return is_half_free()
+
+
+def _options(jvm: Any) -> Any:
+    """Return the Java object that changes options of a JVM while it runs."""
+    kind = jvm.java.lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean")
+    return jvm.java.lang.management.ManagementFactory.getPlatformMXBean(kind)
 
 
 def _objects(gateway: JavaGateway) -> Any:

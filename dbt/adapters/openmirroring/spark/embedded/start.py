@@ -133,7 +133,8 @@ class EmbeddedSpark:
         try:
             is_kept = bool(seconds) and is_at_rest(self.session.sparkContext)
             self.session.stop()
-            is_kept = is_kept and put_back(self.lease.gateway)
+            if is_kept:
+                put_back(self.lease.gateway)
         # the JVM has ended, it cannot do what others do, or user code has changed what it must not
         except (Py4JError, PySparkException, OSError, AttributeError) as error:
             logger.debug(f"Spark's JVM is not kept: {error}")
