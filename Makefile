@@ -6,7 +6,7 @@ INSTALLED_DOCS := .venv/installed-docs
 # each process of the tests would compile a thousand modules, for three seconds
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install quickstart test test-more test-once test-all test-processes lint types coverage docs package newest benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-fabric test-recipes test-packages test-oldest test-versions test-windows
+.PHONY: help install quickstart test test-more test-rest test-all test-processes lint types coverage docs package newest benchmark lock test-dbt-spark test-faults test-onelake test-connect test-livy test-thrift test-onelake-driver test-fabric test-recipes test-packages test-oldest test-versions test-windows
 
 help: ## Show this help
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z -]+):.*## /\1\t/' | expand -t 28
@@ -23,8 +23,8 @@ test-more: $(INSTALLED) ## Test every behaviour once that make test leaves out
 test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; random histories; unit tests that take long
 	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted -m slow tests/unit tests/functional/processes
 
-test-once: $(INSTALLED) ## Test every behaviour once: test, test-more and test-processes in one go, which starts and waits less
-	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted -m once --ignore tests/functional/dbt_suite
+test-rest: $(INSTALLED) ## Run test-more and test-processes in one go, which starts and waits less
+	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted -m "once and (slow or not core)" --ignore tests/functional/dbt_suite
 
 test-all: $(INSTALLED) ## Test everything that this machine can, also other sizes, environments, and dbt's own suite
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow"
