@@ -13,7 +13,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
-from dbt.adapters.openmirroring.node.snapshot.former_versions import bring_up_to_date
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ROLES_OF_ROWS,
     give_back,
@@ -78,7 +77,6 @@ def recover(
     """
     give_back(warehouse, target)
     manifest = publication.pending()
-    bring_up_to_date(warehouse, publication, target, manifest)
     snapshot, held = warehouse.found(target), publication.held
     if held and snapshot and snapshot.build not in (None, held.build):
         # another run has made the snapshot go ahead since dbt listed the relations

@@ -228,7 +228,7 @@ def recover_node(node: Node, destination: Destination) -> None:
 def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
-        if not publication.pending() and (held := publication.held) and held.build:
+        if not publication.pending() and (held := publication.held):
             publication.hold(held.build, why, held.rebuild, held.is_finished, held.before)
 
 
