@@ -22,6 +22,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    PublishedRows,
     move,
     snapshot_state,
     snapshot_version,
@@ -31,10 +32,13 @@ from dbt.adapters.openmirroring.node.snapshot.taken_part import TakenPart
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.protocol.actions import (
     Action,
+    Compare,
     Done,
     Drop,
+    Fetch,
     Keep,
     Look,
+    Rebuild,
     Refused,
     Rename,
     Step,
@@ -44,15 +48,20 @@ from dbt.adapters.openmirroring.protocol.facts import (
     PUBLISHED,
     Beside,
     Committed,
+    Earlier,
     Facts,
     Files,
+    Held,
     Intent,
+    Kept,
+    Marked,
     Part,
     Recover,
     Relation,
     State,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
+from dbt.adapters.openmirroring.protocol.start import baseline_of
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 
 
@@ -129,6 +138,9 @@ class Table:
             if move is Refused.FILES_LOST:
                 assert self._lost, "it was found before"
                 raise self._lost
+            assert not isinstance(move, Refused | Compare | Rebuild | Fetch), (
+                "only a publication starts"
+            )
             assert move != before, f"{move} has changed nothing"
             before = move
             self._carry_out(move)
@@ -148,10 +160,26 @@ class Table:
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
-            held=held.build if held else None,
+            held=Held(held.build, held.rebuild, held.is_finished, held.before) if held else None,
+            is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
             beside=tuple(self._beside),
         )
+
+    def published(self) -> PublishedRows:
+        """Find the rows that were published last, as Spark has them now."""
+        warehouse, found = self.warehouse, self.warehouse.found(self.target)
+        marks = warehouse.marks(found)
+        is_view = bool(found and found.is_view)
+        self._know(marked=Marked(marks.build, marks.published, marks.unmirrored, is_view))
+        facts, relation = self.observe(), found
+        match baseline_of(facts):
+            case Kept(table):
+                kept = self._beside[table]
+                relation = kept.incorporate(version=warehouse.marks(kept).version_of(table.id))
+            case Earlier(version) if found:
+                relation = found.incorporate(version=version)
+        return PublishedRows(warehouse, relation, marks, facts)
 
     @property
     def is_interrupted(self) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-from dbt.adapters.openmirroring.protocol.facts import Beside
+from dbt.adapters.openmirroring.protocol.facts import Baseline, Beside
 
 
 class Look(Enum):
@@ -15,6 +15,9 @@ class Look(Enum):
     AT_FILES = auto()  # which staged files of the manifest are there
     AT_PART = auto()  # what the relation has of the changes; statements of dead runs have ended
     AT_NEXT = auto()  # which next snapshots were built with `mirror: false`
+    AT_FOLDER = auto()  # whether the files of the relation are there
+    AT_ROWS = auto()  # whether others have changed the rows that were published last
+    AT_OTHER_FOLDERS = auto()  # whether the table was published elsewhere, and has come back
 
 
 class Step(Enum):
@@ -28,6 +31,8 @@ class Step(Enum):
     KEEP_STATE = auto()  # the journal gets the state of the published rows that stand beside
     COMPLETE = auto()  # 8. the manifest goes, and the record of held rows
     SUPERSEDE = auto()  # the next commit replaces the manifest
+    FORGET_HELD = auto()  # the record of held rows goes
+    ADOPT = auto()  # changes of others make the relation ahead, beside the published rows
 
 
 @dataclass(frozen=True)
@@ -59,8 +64,39 @@ class Drop:
 class Refused(Enum):
     """Why nothing can be done."""
 
-    FILES_LOST = auto()
-    MOVED_AWAY = auto()
+    FILES_LOST = auto()  # staged files of the manifest
+    MOVED_AWAY = auto()  # the relation, by a run that was killed
+    COMMITTED = auto()  # there is a batch to finish, which a dry run cannot
+    STALE = auto()  # the SQL was compiled before a batch was finished
+    OUT_OF_STEP = auto()  # relation and journal have different builds
+    FOREIGN = auto()  # others have changed the rows that were published last
+    NO_TABLE = auto()  # Spark has no table
+    UNFINISHED = auto()  # the run that has built the relation has failed, or was killed
+    FOLDER_LOST = auto()  # the files of the relation
+    RECORD_DAMAGED = auto()  # the record of held rows cannot be read
+    OTHER_BUILD = auto()  # another build than the tested one is held
+    NOT_PUBLISHED = auto()  # the node has published nothing
+    HELD = auto()  # the relation is ahead
+    OTHER_FORMAT = auto()  # the table was published in another format
+
+
+@dataclass(frozen=True)
+class Compare:
+    """The rows are compared with those that were published last."""
+
+    baseline: Baseline
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """All rows are published in a full load, whose reason the user is told."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """The mirrored rows become a next snapshot, which becomes the relation."""
 
 
 @dataclass(frozen=True)
@@ -69,4 +105,5 @@ class Done:
 
 
 Action: TypeAlias = Look | Step | Rename | Keep | Drop
-Move: TypeAlias = Action | Done | Refused
+Start: TypeAlias = Compare | Rebuild | Fetch
+Move: TypeAlias = Action | Start | Done | Refused

@@ -27,9 +27,35 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Intent,
     LookOnly,
     Part,
+    Preview,
+    Publish,
+    PublishHeld,
+    PublishPresent,
     Recover,
     Relation,
+    Repair,
+    Restore,
     State,
+)
+from dbt.adapters.openmirroring.protocol.start import (
+    compare,
+    fetch,
+    forget_held,
+    keep_rows,
+    look_before_keeping,
+    rebuild_as_held,
+    rebuild_as_it_is,
+    rebuild_on_request,
+    rebuild_returned,
+    rebuild_unmirrored,
+    refuse_damaged_record,
+    refuse_foreign,
+    refuse_interrupted,
+    refuse_no_rows,
+    refuse_other_build,
+    refuse_out_of_step,
+    refuse_repair,
+    refuse_stale,
 )
 
 Rule: TypeAlias = Callable[[Facts, Intent], Move | None]
@@ -90,7 +116,7 @@ def give_up(facts: Facts, intent: Intent) -> Move | None:
     if facts.state is not State.COMMITTED or not batch or not isinstance(intent, Recover):
         return None
     if facts.relation is not Relation.THERE:
-        for build in (batch.build, facts.held):
+        for build in (batch.build, facts.held.build if facts.held else None):
             if build and Beside(NEXT, build) in facts.beside:
                 return _into_place(facts, Beside(NEXT, build))
     return Step.SUPERSEDE if intent.replaces else Refused.FILES_LOST
@@ -103,8 +129,8 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
     if facts.relation is Relation.THERE:
         return None
     # a run was killed while it replaced the relation by the build that is held
-    if facts.held and Beside(NEXT, facts.held) in facts.beside:
-        return _into_place(facts, Beside(NEXT, facts.held))
+    if facts.held and Beside(NEXT, facts.held.build) in facts.beside:
+        return _into_place(facts, Beside(NEXT, facts.held.build))
     if facts.last and Beside(PUBLISHED, facts.last) in facts.beside:
         kept = Beside(PUBLISHED, facts.last)
         # these rows may be a copy, in another state
@@ -164,6 +190,16 @@ def _into_place(facts: Facts, table: Beside, is_finishing: bool = True) -> Move:
     return Rename(table, is_finishing)
 
 
+_START: tuple[Rule, ...] = (
+    rebuild_on_request,
+    rebuild_as_held,
+    rebuild_unmirrored,
+    rebuild_returned,
+    refuse_out_of_step,
+    refuse_foreign,
+    compare,
+)
+
 RULES: dict[type[Intent], tuple[Rule, ...]] = {
     Recover: (
         take_part,
@@ -177,4 +213,18 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
     GoAhead: (go_ahead,),
     BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
     LookOnly: (refuse_moved_away,),
+    Publish: (refuse_stale, look_before_keeping, *_START),
+    Preview: (refuse_interrupted, refuse_moved_away, *_START),
+    PublishHeld: (
+        refuse_damaged_record,
+        forget_held,
+        refuse_other_build,
+        refuse_no_rows,
+        rebuild_as_held,
+        refuse_out_of_step,
+        compare,
+    ),
+    PublishPresent: (refuse_no_rows, rebuild_as_it_is),
+    Repair: (refuse_repair, refuse_no_rows, refuse_out_of_step, refuse_foreign, compare),
+    Restore: (keep_rows, fetch),
 }
