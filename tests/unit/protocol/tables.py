@@ -14,11 +14,13 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Fetch,
     Keep,
     Look,
+    Note,
     Rebuild,
     Refused,
     Rename,
     Start,
     Step,
+    Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
@@ -30,6 +32,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Facts,
     Files,
     Held,
+    Hold,
     Intent,
     Itself,
     Kept,
@@ -157,6 +160,7 @@ class Run:
 
     Args:
         mine: the id of the batch that it has committed
+        taking: the rows that the relation has after it has taken some in place
         watch: called with the worlds around each half of an action; it may end the run
     """
 
@@ -172,11 +176,13 @@ class Run:
     rows: RowsOf = RowsOf.UNKNOWN
     has_folder: bool | None = None
     has_finished: bool = False
+    taking: Rows = frozenset()
     manifest: Batch | None = None
     steps: list[str] = field(default_factory=list)
 
     def carry_out(self) -> Start | Done | Refused:
-        self.manifest = self.world.manifest
+        is_superseded = isinstance(self.intent, Hold)
+        self.manifest = None if is_superseded else self.world.manifest
         for _ in range(MOST):
             move = next_action(self.observe(), self.intent)
             if isinstance(move, Compare | Rebuild | Fetch | Done | Refused):
@@ -211,6 +217,7 @@ class Run:
             rows=self.rows,
             has_folder=self.has_folder,
             has_finished=self.has_finished,
+            is_superseded=isinstance(self.intent, Hold) and world.manifest is not None,
             elsewhere="",
         )
 
@@ -243,6 +250,20 @@ class Run:
                 self.files = Files.LOST if world.is_lost else Files.WHOLE
             case Look.AT_PART:
                 self.part, self.state = self._looked()
+            case Step.WITHDRAW:
+                mirror = world.mirror if world.journal else None
+                yield "withdraw", replace(world, manifest=None, staged=0, mirror=mirror)
+            case Write(held):
+                yield "write held record", replace(world, held=held)
+            case Note(build, published):
+                assert world.relation
+                found = world.relation
+                noted = (published, len(found.versions) - 1) if published else found.noted
+                yield "note", replace(world, relation=replace(found, build=build, noted=noted))
+            case Step.TAKE_AHEAD:
+                assert world.relation
+                self.part = Part.MARKED
+                yield "take ahead", replace(world, relation=world.relation.changed(self.taking))
             case Look.AT_FOLDER:
                 self.has_folder = True
             case Look.AT_ROWS:
@@ -305,9 +326,9 @@ class Run:
         world, journal, relation = self.world, self.world.journal, self.world.relation
         assert journal
         assert relation
-        known = range(relation.oldest, len(relation.versions))
-        if not journal.is_before and journal.state in known:
-            noted = (journal.build, journal.state)
+        state = None if journal.is_before else journal.state
+        if state is not None and relation.oldest <= state < len(relation.versions):
+            noted = (journal.build, state)
             return replace(world, relation=replace(relation, noted=noted))
         assert world.mirror is not None
         return world.having(PUBLISHED, journal.build, Table((world.mirror,), journal.build))

@@ -119,6 +119,11 @@ class Publication(PublishedTable):
         self._superseded = manifest
         self.committed = False
 
+    @property
+    def is_superseded(self) -> bool:
+        """Whether there is a batch that the commit of this publication replaces."""
+        return self._superseded is not None and not self._is_withdrawn
+
     def withdraw_superseded(self) -> None:
         """5. Delete the batch that this one replaces, with all that was published of it.
 

@@ -13,6 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
+from dbt.adapters.openmirroring.node.snapshot.reuse import TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ROLES_OF_ROWS,
     give_back,
@@ -24,6 +25,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     move,
+    note_version,
     snapshot_state,
     snapshot_version,
     take_in_place,
@@ -38,10 +40,12 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Fetch,
     Keep,
     Look,
+    Note,
     Rebuild,
     Refused,
     Rename,
     Step,
+    Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
@@ -104,6 +108,9 @@ class Table:
         publication: locks the table folder; None for an intent that changes no record
         manifest: a committed batch
         journal, held: the records, without a publication
+        known: what is known of the relation
+        why: why its rows are held
+        taking: the rows that it takes in place before they are published
     """
 
     warehouse: Warehouse
@@ -113,7 +120,9 @@ class Table:
     journal: Journal | None = None
     held: HeldRecord | None = None
     is_superseded: bool = False
-    _known: Facts = field(default_factory=Facts)
+    known: Facts = field(default_factory=Facts)
+    why: str = ""
+    taking: tuple[OpenMirroringRelation, TouchedRows] | None = None
     _lost: StagedFilesLostError | None = None
     _state: str | None = None
 
@@ -156,11 +165,12 @@ class Table:
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
         return replace(
-            self._known,
+            self.known,
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
             held=Held(held.build, held.rebuild, held.is_finished, held.before) if held else None,
+            is_superseded=bool(records and records.is_superseded),
             is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
             beside=tuple(self._beside),
@@ -192,7 +202,7 @@ class Table:
         return self.warehouse.found(self.target) or self.target
 
     def _know(self, **facts: Any) -> None:
-        self._known = replace(self._known, **facts)
+        self.known = replace(self.known, **facts)
 
     def _committed(self, manifest: Manifest) -> Committed:
         batch = manifest.batch
@@ -223,6 +233,18 @@ class Table:
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
+            case Note(build, published):
+                if published:
+                    version = snapshot_version(self.warehouse, self.target)
+                    note_version(self.warehouse, self.target, published, version, build)
+                else:
+                    self.warehouse.mark(self.target, {BUILD_PROPERTY: build})
+                self._know(marked=Marked(build))
+            case Step.TAKE_AHEAD:
+                assert self.taking, "the relation takes rows in place"
+                take_in_place(self.warehouse, self.target, *self.taking)
+                self.warehouse.replaced(self.target)
+                self._know(part=Part.MARKED)
             case Look.AT_NEXT:
                 found = {k.id: table for k, table in self._beside.items() if k.kind == NEXT}
                 marks = {k: self.warehouse.marks(table) for k, table in found.items()}
@@ -231,10 +253,17 @@ class Table:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)
 
-    def _change_records(self, action: Look | Step, publication: Publication) -> None:
-        if action is Step.KEEP_STATE:
-            self._keep_state(publication)
-            return
+    def _change_records(self, action: Look | Step | Write, publication: Publication) -> None:
+        match action:
+            case Write(Held(build, rebuild, is_finished, before)):
+                publication.hold(build, self.why, rebuild, is_finished, before)
+                return
+            case Step.WITHDRAW:
+                publication.withdraw_superseded()
+                return
+            case Step.KEEP_STATE:
+                self._keep_state(publication)
+                return
         manifest = self.manifest
         assert manifest, "a batch was committed"
         match action:

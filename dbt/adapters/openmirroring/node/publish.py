@@ -28,24 +28,22 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTable
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     has_published_columns,
-    note_version,
     snapshot_state,
     snapshot_version,
-    take_in_place,
 )
 from dbt.adapters.openmirroring.node.stage import stage
 from dbt.adapters.openmirroring.node.start import intent_of, look_at_rows, start
 from dbt.adapters.openmirroring.protocol.actions import Done, Rebuild, Start
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
-    GoAhead,
+    Facts,
     Intent,
     Publish,
     PublishHeld,
     PublishPresent,
     Recover,
 )
-from dbt.adapters.openmirroring.protocol.start import goes_ahead, kept_build, may_keep_rows
+from dbt.adapters.openmirroring.protocol.start import goes_ahead, hold_of, may_keep_rows
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     UNMIRRORED_PROPERTY,
@@ -86,11 +84,6 @@ class Attempt:
         """The properties by which the build of this attempt is known."""
         zone_id = self.destination.zone_id
         return {BUILD_PROPERTY: self.publication.batch_id, ZONE_PROPERTY: zone_id}
-
-    @property
-    def build_ahead(self) -> str | None:
-        """The id of the build that is the snapshot, if that is ahead of the mirror."""
-        return self.published.marks.build if self.published.is_ahead else None
 
     def start(self, intent: Intent) -> Start | Done:
         """Let the protocol decide whether and how this attempt goes on."""
@@ -171,7 +164,8 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         def mark() -> None:
             # rows that nobody has published before, whatever build they come from
             why = "until mirror_rebuild has ended"
-            attempt.publication.hold(build, why, attempt.rebuild, before=attempt.build_ahead)
+            before = attempt.published.marks.build if attempt.published.is_ahead else None
+            attempt.publication.hold(build, why, attempt.rebuild, before=before)
             node.warehouse.mark(node.target, attempt.marks)
             if attempt.published.marks.unmirrored:
                 node.warehouse.unmark(node.target, [UNMIRRORED_PROPERTY])
@@ -403,35 +397,22 @@ def _make_snapshot(
 ) -> None:
     """Make a build the snapshot before it is published. The rows published last stay beside it.
 
-    If the process is killed in between, the next run finishes or undoes this step (`catch_up`).
-
     Args:
         built: the next snapshot; or the rows that the snapshot takes in place
     """
-    publication, published = attempt.publication, attempt.published
-    warehouse, target = attempt.node.warehouse, attempt.node.target
-    last, build_id = publication.last_build, publication.batch_id
-    publication.withdraw_superseded()  # no later run can finish it either
-    # Written first: if the process is killed here, the record is wrong, but the next run
-    # corrects it.
-    before = attempt.build_ahead
-    # the snapshot has the rows of a run that has failed until it has taken those of this one
-    ahead = published.facts.ahead
-    is_failed = bool(rows.touched and before and not (ahead and ahead.is_finished))
-    publication.hold(build_id, why, attempt.rebuild, is_finished and not is_failed, before)
-    if rows.touched:
-        if last and not published.is_ahead:
-            note_version(warehouse, target, last, snapshot_version(warehouse, target), build_id)
-        else:
-            warehouse.mark(target, {BUILD_PROPERTY: build_id})
-        take_in_place(warehouse, target, built, rows.touched)
-        warehouse.replaced(target)
-        if is_failed:
-            publication.hold(build_id, why, attempt.rebuild, is_finished)
-        return
-    # it may be the only table with the rows, once the snapshot is dropped
-    attempt.scratch.release(NEXT)
-    Table(warehouse, target).advance(GoAhead(build_id, kept_build(published.facts)))
+    publication, facts = attempt.publication, attempt.published.facts
+    touched = rows.touched
+    if not touched:  # it may be the only table with the rows, once the snapshot is dropped
+        attempt.scratch.release(NEXT)
+    hold = hold_of(facts, publication.batch_id, attempt.rebuild, is_finished, bool(touched))
+    Table(
+        attempt.node.warehouse,
+        attempt.node.target,
+        publication,
+        known=Facts(marked=facts.marked),
+        why=why,
+        taking=(built, touched) if touched else None,
+    ).advance(hold)
 
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-from dbt.adapters.openmirroring.protocol.facts import Baseline, Beside
+from dbt.adapters.openmirroring.protocol.facts import Baseline, Beside, Held
 
 
 class Look(Enum):
@@ -31,6 +31,8 @@ class Step(Enum):
     KEEP_STATE = auto()  # the journal gets the state of the published rows that stand beside
     COMPLETE = auto()  # 8. the manifest goes, and the record of held rows
     SUPERSEDE = auto()  # the next commit replaces the manifest
+    WITHDRAW = auto()  # the manifest that is replaced goes, with all that was published of it
+    TAKE_AHEAD = auto()  # the relation takes rows in place that are not published yet
     FORGET_HELD = auto()  # the record of held rows goes
     ADOPT = auto()  # changes of others make the relation ahead, beside the published rows
 
@@ -52,6 +54,25 @@ class Keep:
     """The relation becomes a table beside, as the rows that were published last."""
 
     table: Beside
+
+
+@dataclass(frozen=True)
+class Write:
+    """The record of held rows is written."""
+
+    held: Held
+
+
+@dataclass(frozen=True)
+class Note:
+    """The relation is marked with a build, whose rows it takes in place.
+
+    Args:
+        published: the id of the build whose rows its version of before has, if that was published
+    """
+
+    build: str
+    published: str | None
 
 
 @dataclass(frozen=True)
@@ -104,6 +125,6 @@ class Done:
     """Nothing is left to do."""
 
 
-Action: TypeAlias = Look | Step | Rename | Keep | Drop
+Action: TypeAlias = Look | Step | Rename | Keep | Drop | Write | Note
 Start: TypeAlias = Compare | Rebuild | Fetch
 Move: TypeAlias = Action | Start | Done | Refused

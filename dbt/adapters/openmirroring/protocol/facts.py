@@ -145,6 +145,7 @@ class Facts:
             may be a copy
         recorded: the id of the batch in the journal
         is_own: whether the journal is of the node of this run
+        is_superseded: whether there is a batch that the next commit replaces
         has_finished: whether this run has finished the batch of another one
         held: the record of held rows, if it can be read
         is_held_damaged: whether there is a record of held rows that cannot be read
@@ -162,6 +163,7 @@ class Facts:
     recorded: str | None = None
     manifest: Committed | None = None
     is_own: bool = True
+    is_superseded: bool = False
     has_finished: bool = False
     held: Held | None = None
     is_held_damaged: bool = False
@@ -265,6 +267,27 @@ class LookOnly:
 
 
 @dataclass(frozen=True)
+class Hold:
+    """Make a build the relation before its rows are published.
+
+    Args:
+        held: its record, until the relation has its rows
+        is_finished: whether its rows may be published then
+        keeps: the id of the build that was published last, if its rows stay beside
+        in_place: whether the relation takes the rows in place, and has no next snapshot
+    """
+
+    held: Held
+    is_finished: bool
+    keeps: str | None = None
+    in_place: bool = False
+
+    @property
+    def build(self) -> str:
+        return self.held.build
+
+
+@dataclass(frozen=True)
 class Publish:
     """Build a node, and publish the difference, or hold its rows.
 
@@ -333,6 +356,7 @@ Intent: TypeAlias = (
     | GoAhead
     | BuildOnly
     | LookOnly
+    | Hold
     | Publish
     | Preview
     | PublishHeld

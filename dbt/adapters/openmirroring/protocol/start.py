@@ -22,6 +22,8 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Beside,
     Earlier,
     Facts,
+    Held,
+    Hold,
     Intent,
     Itself,
     Kept,
@@ -76,6 +78,17 @@ def is_ahead(facts: Facts) -> bool:
 def goes_ahead(facts: Facts, intent: Publish) -> bool:
     """Check whether a build becomes the relation before its rows are published."""
     return intent.is_held or intent.has_hooks or is_ahead(facts)
+
+
+def hold_of(
+    facts: Facts, build: str, rebuild: str | None, is_finished: bool, in_place: bool
+) -> Hold:
+    """Return how a build becomes the relation before its rows are published."""
+    before = facts.marked.build if is_ahead(facts) else None
+    # the relation has the rows of a run that has failed until it has taken those of this one
+    is_failed = in_place and before and not (facts.ahead and facts.ahead.is_finished)
+    held = Held(build, rebuild, is_finished and not is_failed, before)
+    return Hold(held, is_finished, kept_build(facts), in_place)
 
 
 def may_keep_rows(facts: Facts, intent: Publish) -> bool:
