@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.node.decide import (
     refuse_deletion,
     too_many_deleted,
 )
-from dbt.adapters.openmirroring.node.hooks import REPLACED, CodeBefore, run_post_hooks
+from dbt.adapters.openmirroring.node.hooks import REPLACED, CodeBefore, marks_now, run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
@@ -223,9 +223,9 @@ def _run_code_before(attempt: Attempt, intent: Publish, extends: bool) -> None:
     if attempt.rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
         if node.has_code_before and goes_ahead(published.facts, intent):
-            attempt.published = look_at_rows(
-                node, publication, Table(node.warehouse, node.target, publication).published()
-            )
+            marks_now(node)  # it lists the relation again, if this code has dropped it
+            found = Table(node.warehouse, node.target, publication).published()
+            attempt.published = look_at_rows(node, publication, found)
         return
     if node.has_own_code:
         # this code cannot be undone if the table is refused later

@@ -137,7 +137,8 @@ def _elsewhere(
         return ""  # they were published here, and somebody else has published since
     zone_id = destination.zone_id
     found = node.warehouse.properties(published.relation).get(ZONE_PROPERTY, zone_id)
-    return "was published to another landing zone meanwhile" * is_another_zone(found, zone_id)
+    is_elsewhere = is_another_zone(found, zone_id)
+    return "was published to another landing zone meanwhile" if is_elsewhere else ""
 
 
 def _refuse(
