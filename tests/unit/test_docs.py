@@ -202,7 +202,8 @@ def test_the_tables_of_json_have_each_field_that_operations_print() -> None:
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     status = TableStatus("sales.orders", "not published", None)
     time = "2026-11-23T06:00:00.000+00:00"
-    batch = PastBatch("2026112306000000000000", time, "initial", "", RowCounts(), 1, 1, 1, "")
+    id_ = "2026112306000000000000"
+    batch = PastBatch(id_, time, "initial", "", RowCounts(), 1, 1, 1, "", id_)
     calls = [
         node
         for path in (ROOT / "dbt" / "adapters" / "openmirroring" / "operations").glob("*.py")

@@ -41,17 +41,15 @@ from tests.unit.operations.tables import node
 
 OTHER = TableFolder("sales", "others")
 TEXT = replace(DEFINITION, landing_format="csv", delimited=DelimitedText())
-ID, HELD, PREVIOUS = new_batch_id(), new_batch_id(), new_batch_id()
+ID, PREVIOUS = new_batch_id(), new_batch_id()
 NODES = [node("orders"), node("others")]
 
 
-def manifest(build: str = ID) -> Manifest:
+def manifest() -> Manifest:
     columns = (MirroredColumn("ünï `x`", "int", "int"),)
     definition = replace(DEFINITION, columns=columns, key_columns=("ünï `x`",))
     files = (StagedFile("part-0.parquet", 10), StagedFile("part-1.parquet", 10))
-    batch = Plan("changes", "", definition, RowCounts(120, 30, 4)).batch(
-        ID, build, OWNER, files, 17
-    )
+    batch = Plan("changes", "", definition, RowCounts(120, 30, 4)).batch(ID, ID, OWNER, files, 17)
     return Manifest(batch, TABLE, PREVIOUS, files)
 
 
@@ -63,29 +61,6 @@ def test_records_are_read_as_they_were_written() -> None:
     assert Manifest.from_json(written.to_json(), TABLE.manifest) == written
     assert Journal.from_json(journal.to_json(), "here") == journal
     assert journal.published_at == "2026-11-21T17:39:12.345+00:00"
-
-
-@pytest.mark.parametrize(
-    ("properties", "build"),
-    [
-        ({"held": None, "ending": "swap"}, ID),
-        ({"held": None}, ID),
-        ({"held": HELD, "ending": "held"}, HELD),
-        ({"held": HELD}, HELD),
-        ({"held": None, "ending": "none"}, PREVIOUS),
-    ],
-    ids=["swap", "first ones", "held", "held, first ones", "none"],
-)
-def test_a_manifest_of_version_1_publishes_the_build_that_it_names(
-    properties: dict[str, str | None], build: str
-) -> None:
-    written = manifest(build)
-    data = json.loads(written.to_json())
-    del data["checksum"], data["batch"]["build"]
-    data = {**data, "version": 1, **properties}
-    content = json.dumps({**data, "checksum": _checksum(data)}).encode()
-
-    assert Manifest.from_json(content, TABLE.manifest) == written
 
 
 # The history of a journal

@@ -31,6 +31,7 @@ IN_PLACE = {"materialized": "incremental", "file_format": "delta"}
 APPENDED = {**IN_PLACE, "unique_key": None}
 HELD = {"publish": "on_request"}
 MANIFEST = "_scratchPad/shop.orders/manifest.json"
+HELD_RECORD = "_scratchPad/shop.orders/held.json"
 MERGE, INSERT = "mirror_merge_part", "mirror_insert_part"
 RECORD = "write orders/_journal.json"
 NEW = (4, "new")
@@ -320,3 +321,35 @@ def test_rows_of_a_failed_run_are_not_those_of_the_run_after_it_that_was_killed(
     world.run()
     world.publish_held()
     assert world.mirrored == world.rows
+
+
+# Publications
+
+
+def test_rows_of_others_do_not_stay_beside_a_full_refresh_that_is_held(tmp_path: Path) -> None:
+    """Given rows of others that are those of the model, and a lost record of the held rows."""
+    world = published_world(tmp_path / "world", file_format="delta", **HELD)
+    table = world.spark.table(ORDERS)
+    table.change("UPDATE", replace(table.rows, rows=AFTER))
+    world.run(full_refresh=True)
+    world.zone.delete(HELD_RECORD)
+
+    for done in ended(world, tmp_path / "ways"):
+        done.publish_held()
+        assert done.mirrored == done.rows
+
+
+def test_rows_of_others_are_not_published_with_held_rows_that_were_the_same(
+    tmp_path: Path,
+) -> None:
+    """Given a run that was killed after it had found no difference."""
+    world = published_world(tmp_path / "world", file_format="delta", **HELD)
+    world.select(*BEFORE[::-1])
+    world.run()
+    with pytest.raises(Killed):
+        world.publish_held(Fault(step="delete _scratchPad/held.json"))
+    update_a_row(world)
+
+    world.publish_held(Fault())
+
+    assert "somebody else has written to the table" in refused(world)

@@ -231,3 +231,24 @@ def test_a_command_that_only_checks_sql_leaves_out_what_a_macro_in_a_hook_would_
     materialize(world.node(FakeAdapter(world.spark)), world.destination())
 
     world.assert_right(BEFORE)
+
+
+@pytest.mark.parametrize("hooks", [{DROP: drop}, {UPDATE: update}, {NOTHING: nothing}])
+def test_a_hook_may_change_a_table_whose_full_refresh_is_held(
+    tmp_path: Path, hooks: dict[str, Any]
+) -> None:
+    """Given that the record of the held rows is lost after that."""
+    world = hooked_world(tmp_path, {**DELTA, "publish": "on_request"}, pre_hooks=hooks)
+    world.run(full_refresh=True)
+    beside = [table.rows.rows for name, table in world.spark.tables.items() if name != "orders"]
+    world.zone.delete("_scratchPad/shop.orders/held.json")
+
+    assert beside == ([BEFORE] if hooks == {NOTHING: nothing} else [])
+    if beside:
+        world.pre_hooks = []
+        world.run()
+        world.publish_held()
+        world.assert_right(AFTER)
+    else:
+        with pytest.raises(SnapshotMismatchError):
+            world.run()

@@ -8,26 +8,42 @@ from typing import TypeAlias
 
 from dbt.adapters.openmirroring.protocol.actions import (
     Action,
+    Compare,
     Done,
     Drop,
+    Fetch,
     Keep,
     Look,
+    Note,
+    Rebuild,
     Refused,
     Rename,
+    Start,
     Step,
+    Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
     PUBLISHED,
+    Baseline,
     Beside,
     Committed,
+    Earlier,
     Facts,
     Files,
+    Held,
+    Hold,
     Intent,
+    Itself,
+    Kept,
+    Marked,
     Part,
     Recover,
     Relation,
     State,
+)
+from dbt.adapters.openmirroring.protocol.facts import (
+    Rows as RowsOf,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
 
@@ -101,7 +117,7 @@ class World:
     manifest: Batch | None = None
     staged: int = 0
     is_lost: bool = False
-    held: str | None = None
+    held: Held | None = None
     is_checked: bool = False
     mirror: Rows | None = None
     name: str = field(default="", compare=False)
@@ -118,26 +134,21 @@ class World:
         found = [table for each, table in self.beside if each.kind in (NEXT, PUBLISHED)]
         return [self.relation, *found] if self.relation else found
 
-    @property
-    def published(self) -> Rows | None:
-        """The rows that every publication takes for those that were published last.
-
-        None if it refuses to take any, or if nothing was published.
-        """
-        journal, relation = self.journal, self.relation
-        if journal is None:
-            return None
-        kept = dict(self.beside).get(Beside(PUBLISHED, journal.build))
-        if kept:
-            return kept.rows
-        if relation and relation.noted and relation.noted[0] == journal.build:
-            return relation.versions[relation.noted[1]]
-        if relation is None or relation.build != journal.build:
-            return None
-        if journal.state is None:  # then the rows are counted
-            return relation.rows if len(relation.rows) == len(journal.rows) else None
-        changes = relation.changes_since(journal.state)
-        return None if len(changes) > journal.is_before else relation.rows
+    def rows_of(self, baseline: Baseline) -> Rows:
+        """The rows of a table that a publication compares with."""
+        match baseline:
+            case Kept(table):
+                kept = dict(self.beside)[table]
+                if kept.noted and kept.noted[0] == table.id:
+                    return kept.versions[kept.noted[1]]
+                return kept.rows
+            case Earlier(version):
+                assert self.relation
+                return self.relation.versions[int(version)]
+            case Itself():
+                assert self.relation
+                return self.relation.rows
+        return frozenset()
 
     def has_copy_of(self, rows: Rows) -> bool:
         return any(rows in table.versions[table.oldest :] for table in self.tables)
@@ -149,6 +160,7 @@ class Run:
 
     Args:
         mine: the id of the batch that it has committed
+        taking: the rows that the relation has after it has taken some in place
         watch: called with the worlds around each half of an action; it may end the run
     """
 
@@ -161,14 +173,19 @@ class Run:
     state: int | None = None
     is_state_kept: bool = False
     unmirrored: frozenset[str] | None = None
+    rows: RowsOf = RowsOf.UNKNOWN
+    has_folder: bool | None = None
+    has_finished: bool = False
+    taking: Rows = frozenset()
     manifest: Batch | None = None
     steps: list[str] = field(default_factory=list)
 
-    def carry_out(self) -> Done | Refused:
-        self.manifest = self.world.manifest
+    def carry_out(self) -> Start | Done | Refused:
+        is_superseded = isinstance(self.intent, Hold)
+        self.manifest = None if is_superseded else self.world.manifest
         for _ in range(MOST):
             move = next_action(self.observe(), self.intent)
-            if isinstance(move, Done | Refused):
+            if isinstance(move, Compare | Rebuild | Fetch | Done | Refused):
                 return move
             for what, change in self._halves(move):
                 before, self.world = self.world, change
@@ -179,6 +196,8 @@ class Run:
     def observe(self) -> Facts:
         world, journal, manifest = self.world, self.world.journal, self.manifest
         relation = Relation.CHECKED if world.is_checked else Relation.MISSING
+        table = world.relation or Table(())
+        noted = (table.noted[0], str(table.noted[1])) if table.noted else None
         return Facts(
             last=journal.build if journal else None,
             is_state_kept=self.is_state_kept,
@@ -194,6 +213,12 @@ class Run:
             files=self.files,
             part=self.part,
             unmirrored=self.unmirrored,
+            marked=Marked(table.build, noted, table.is_unmirrored),
+            rows=self.rows,
+            has_folder=self.has_folder,
+            has_finished=self.has_finished,
+            is_superseded=isinstance(self.intent, Hold) and world.manifest is not None,
+            elsewhere="",
         )
 
     def _halves(self, action: Action) -> Iterator[tuple[str, World]]:
@@ -225,6 +250,29 @@ class Run:
                 self.files = Files.LOST if world.is_lost else Files.WHOLE
             case Look.AT_PART:
                 self.part, self.state = self._looked()
+            case Step.WITHDRAW:
+                mirror = world.mirror if world.journal else None
+                yield "withdraw", replace(world, manifest=None, staged=0, mirror=mirror)
+            case Write(held):
+                yield "write held record", replace(world, held=held)
+            case Note(build, published):
+                assert world.relation
+                found = world.relation
+                noted = (published, len(found.versions) - 1) if published else found.noted
+                yield "note", replace(world, relation=replace(found, build=build, noted=noted))
+            case Step.TAKE_AHEAD:
+                assert world.relation
+                self.part = Part.MARKED
+                yield "take ahead", replace(world, relation=world.relation.changed(self.taking))
+            case Look.AT_FOLDER:
+                self.has_folder = True
+            case Look.AT_ROWS:
+                self.rows = self._compared()
+            case Step.FORGET_HELD:
+                yield "delete held record", replace(world, held=None)
+            case Step.ADOPT:
+                self.rows = RowsOf.PUBLISHED
+                yield "adopt", self._adopted()
             case Step.SUPERSEDE:
                 self.manifest = None
             case _:
@@ -261,6 +309,29 @@ class Run:
                 yield "delete held record", replace(world, held=None)
                 self.manifest = None
                 yield "complete", replace(world, held=None, manifest=None, is_lost=False)
+
+    def _compared(self) -> RowsOf:
+        """What the state in the journal shows of the relation, as `verify_state` reads it."""
+        journal, relation = self.world.journal, self.world.relation
+        assert journal
+        assert relation
+        if journal.state is None:  # then the rows are counted
+            is_same = len(relation.rows) == len(journal.rows)
+        else:
+            is_same = len(relation.changes_since(journal.state)) <= journal.is_before
+        return RowsOf.PUBLISHED if is_same else RowsOf.FOREIGN
+
+    def _adopted(self) -> World:
+        """The rows that were published are an earlier version, or come from the mirrored table."""
+        world, journal, relation = self.world, self.world.journal, self.world.relation
+        assert journal
+        assert relation
+        state = None if journal.is_before else journal.state
+        if state is not None and relation.oldest <= state < len(relation.versions):
+            noted = (journal.build, state)
+            return replace(world, relation=replace(relation, noted=noted))
+        assert world.mirror is not None
+        return world.having(PUBLISHED, journal.build, Table((world.mirror,), journal.build))
 
     def _looked(self) -> tuple[Part, int | None]:
         """What the history of the relation shows, as `TakenPart` reads it."""

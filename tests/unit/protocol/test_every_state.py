@@ -13,7 +13,18 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 
-from dbt.adapters.openmirroring.protocol.actions import Done, Drop, Keep, Refused, Rename, Step
+from dbt.adapters.openmirroring.protocol.actions import (
+    Compare,
+    Done,
+    Drop,
+    Fetch,
+    Keep,
+    Rebuild,
+    Refused,
+    Rename,
+    Start,
+    Step,
+)
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
     PART,
@@ -24,18 +35,34 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Facts,
     Files,
     GoAhead,
+    Held,
     Intent,
     LookOnly,
     Part,
+    Preview,
+    Publish,
+    PublishHeld,
+    PublishPresent,
     Recover,
     Relation,
+    Repair,
+    Restore,
     State,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
+from dbt.adapters.openmirroring.protocol.start import goes_ahead, hold_of, is_ahead, may_keep_rows
 from tests.unit.protocol.tables import Batch, Run, Table, World, state_of
 
-OLD, NEW, HAND = frozenset({1, 2}), frozenset({2, 3, 4}), frozenset({9})
+OLD, NEW, LATER = frozenset({1, 2}), frozenset({2, 3, 4}), frozenset({4, 5})
+HAND = frozenset({9})
 INTENTS: tuple[Intent, ...] = (Recover(), Recover(replaces=True), BuildOnly(), LookOnly())
+FULL, ADOPT = Publish(full_refresh="full_refresh"), Publish(adopts=True)
+FULL_LOADS = (FULL, replace(FULL, is_held=True), replace(FULL, has_hooks=True))
+# what a publication can be, once earlier runs are recovered
+PUBLICATIONS: tuple[Intent, ...] = (
+    *(Publish(), *FULL_LOADS, ADOPT, Publish(is_held=True), Publish(has_hooks=True)),
+    *(PublishHeld(), PublishHeld("new"), PublishPresent(), Repair(), Restore(), Restore(True)),
+)
 # kills and hands on the way to a state
 MOST_KILLS, MOST_HANDS = 3, 3
 
@@ -56,7 +83,7 @@ def published(version: int = 0, build: str | None = "old") -> World:
 
 
 def committed(world: World, batch: Batch) -> World:
-    return replace(world, manifest=batch, staged=2)
+    return replace(world, manifest=batch, staged=2, is_lost=False)
 
 
 def runs() -> Iterator[tuple[str, list[World]]]:
@@ -74,13 +101,13 @@ def runs() -> Iterator[tuple[str, list[World]]]:
         built = world.having("new_rows", "new", Table((rows,))).having(PART, "new", Table((rows,)))
         yield "a change in place", [world, built, committed(built, in_place)]
     for first, keeps in ((published(), "old"), (World(), None)):
-        built = replace(first, held="new").having(NEXT, "new", table)
+        built = replace(first, held=Held("new")).having(NEXT, "new", table)
         worlds = list(going_ahead(built, GoAhead("new", keeps)))
         last = committed(worlds[-1], Batch("publication", "new", NEW))
         yield "a held build", [built, *worlds, last]
     world = published(version=1)
     assert world.relation
-    held = replace(world, held="new")
+    held = replace(world, held=Held("new"))
     noted = replace(world.relation, build="new", noted=("old", 1))
     ahead = replace(held, relation=noted.changed(noted.rows))
     taken = replace(held, relation=noted.changed(NEW))
@@ -187,64 +214,164 @@ def check_action(before: World, after: World, what: str) -> None:
         is_superseded = after.manifest is not None and Beside(PART, after.manifest.id) in dict(
             after.beside
         )
+        # the next publication is a full load, whatever is beside
+        is_superseded |= after.manifest is None and after.mirror is None
         assert is_superseded or any(map(after.has_copy_of, known)), what
     if before.relation is None and any(table.is_unmirrored for table in before.tables):
         assert any(table.is_unmirrored for table in after.tables), what
 
 
-def check_end(world: World, intent: Intent, move: Done | Refused) -> None:
+def check_end(world: World, intent: Intent, move: Start | Done | Refused) -> None:
     """A run that has ended well leaves nothing wrong in silence."""
     if not isinstance(intent, Recover) or isinstance(move, Refused):
         return
     if intent.replaces:  # a full load follows
         return
     assert world.manifest is None
-    assert world.published in (None, world.mirror), "rows are taken for published"
     kept = Beside(PUBLISHED, world.journal.build) if world.journal else None
     assert {each for each, _ in world.beside} <= {kept}, "something is left"
+    begin(world, Publish())
 
 
-def refusal(world: World) -> list[Way]:
-    """The ways out that a publication names, if it refuses the table."""
-    if world.journal is None or world.published is not None:
-        return []
-    return [rebuild, restore] if world.relation else [restore]
+def begin(world: World, intent: Intent) -> tuple[Run, Start | Done | Refused]:
+    """Start a publication, which is compared with the rows of the mirror, or not at all."""
+    run = Run(world, intent, watch=check_action)
+    end = run.carry_out()
+    if isinstance(end, Compare) and is_torn(world):
+        return run, Refused.FOREIGN  # the landing zone has files that nobody knows
+    if isinstance(end, Compare) and world.journal:
+        assert run.world.rows_of(end.baseline) == world.mirror, "rows are taken for published"
+    return run, end
 
 
-def restore(world: World) -> World:
-    assert world.journal
-    assert world.mirror is not None
-    versions = (world.mirror,) * ((world.journal.state or 0) + 1)
-    return replace(world, relation=Table(versions, world.journal.build), is_checked=False)
+def go_on(run: Run, end: Start, in_place: bool = False) -> Iterator[World]:
+    """Yield the worlds after each step of a publication that has started.
+
+    Args:
+        in_place: whether the relation takes the new rows in place
+    """
+    world, intent = run.world, run.intent
+    journal, relation = world.journal, world.relation
+    if isinstance(end, Fetch):
+        assert journal
+        assert world.mirror is not None
+        rows = Table((world.mirror,) * ((journal.state or 0) + 1), journal.build)
+        fetched = world.having(NEXT, journal.build, rows)
+        yield from (fetched, *acted(fetched, GoAhead(journal.build)))
+        return
+    reason = end.reason if isinstance(end, Rebuild) else None
+    facts = run.observe()
+    before = facts.marked.build if is_ahead(facts) else None
+    if isinstance(intent, Publish):
+        batch = Batch("run", "run", LATER)
+        built = world if in_place else world.having(NEXT, "run", Table((LATER,), "run"))
+        yield built
+        if goes_ahead(facts, intent):
+            hold = hold_of(facts, "run", reason, not intent.has_hooks, in_place)
+            worlds = acted(built, hold, keeps=hold.keeps is not None)
+            yield from worlds
+            if intent.is_held:
+                return
+            built, found = worlds[-1], worlds[-1].relation
+            assert found
+            batch = replace(batch, id="later", state=len(found.versions) - 1)
+    else:
+        assert relation
+        built, build = world, relation.build or "none"
+        if isinstance(intent, PublishPresent):
+            build = "run"
+            held = replace(world, held=Held(build, reason, before=before))
+            built = replace(held, relation=replace(relation, build=build, is_unmirrored=False))
+            yield from (held, built)
+        batch = Batch("later", build, relation.rows, state=len(relation.versions) - 1)
+    done = committed(built, batch)
+    yield from (done, *acted(done, Recover(), batch.id))
 
 
-def rebuild(world: World) -> World:
-    assert world.relation
-    journal = Batch("rebuilt", "rebuilt", world.relation.rows)
-    relation = Table((world.relation.rows,), "rebuilt")
-    return replace(world, relation=relation, journal=journal, mirror=journal.rows)
+def can_take_in_place(run: Run) -> bool:
+    facts, intent = run.observe(), run.intent
+    if not isinstance(intent, Publish) or intent.full_refresh or run.world.relation is None:
+        return False
+    return goes_ahead(facts, intent) and may_keep_rows(facts, intent)
 
 
-def full_refresh(world: World) -> World:
-    run = Run(world, Recover(replaces=True), watch=check_action)
-    assert run.carry_out() == Done()
-    journal = Batch("full", "full", NEW)
-    return World(Table((NEW,), "full"), journal=journal, mirror=NEW)
+def acted(world: World, intent: Intent, mine: str = "", keeps: bool = True) -> list[World]:
+    """The worlds after each half of an action, in a run that ends well."""
+    found: list[World] = []
+
+    def watch(before: World, after: World, what: str) -> None:
+        if keeps:
+            check_action(before, after, what)
+        found.append(after)
+
+    assert Run(world, intent, mine, watch, taking=LATER).carry_out() == Done()
+    return found or [world]
+
+
+def is_torn(world: World) -> bool:
+    """Whether a part of a batch is published, whose manifest was deleted or is superseded.
+
+    Then the files of the folder are not those of the journal, and only a full load is published.
+    """
+    return world.journal is not None and (world.mirror is None or world.manifest is not None)
 
 
 def without_manifest(world: World) -> World:
     return replace(world, manifest=None, staged=0, is_lost=False)
 
 
-def check_ways_out(world: World, move: Done | Refused, depth: int = 0) -> None:
-    """Each way out of a refusal ends well."""
-    ways = refusal(world) if isinstance(move, Done) else []
-    if move is Refused.FILES_LOST:
-        ways = [full_refresh, without_manifest] if world.staged == 2 else [full_refresh]
-    assert depth < 3
-    for way in ways:
-        run = Run(way(world), Recover(), watch=check_action)
-        check_ways_out(run.world, run.carry_out(), depth + 1)
+def ways_out(world: World, why: Refused) -> list[tuple[World, Intent]]:
+    """What the message of a refusal names, each in the world in which it is done."""
+    match why:
+        case Refused.FILES_LOST if world.staged == 2 and (world.mirror or not world.journal):
+            return [(world, FULL), (without_manifest(world), Publish())]
+        case Refused.FILES_LOST:
+            return [(world, FULL)]
+        case Refused.OUT_OF_STEP | Refused.FOREIGN if is_torn(world):
+            return [(world, FULL)]
+        case Refused.FOREIGN:
+            return [(world, FULL), (world, PublishPresent()), (world, ADOPT)]
+        case Refused.OUT_OF_STEP if is_ahead(Run(world, Publish()).observe()):
+            return [(world, FULL), (world, Restore(True))]
+        case Refused.OUT_OF_STEP if world.relation:
+            return [(world, FULL), (world, PublishPresent()), (world, Restore(True))]
+        case Refused.OUT_OF_STEP:
+            return [(world, FULL), (world, Restore())]
+        case Refused.HELD:
+            return [(world, PublishHeld())]
+        case Refused.COMMITTED:
+            return [(world, Recover())]
+    return [(world, Publish())]  # run its node
+
+
+@cache
+def check_ways_out(world: World, why: Refused, depth: int = 0) -> None:
+    """Each way out of a refusal ends well, or is refused with a way out that does."""
+    assert depth < 5, why
+    for place, way in ways_out(world, why):
+        after, end = whole(place, way)
+        if isinstance(end, Refused):
+            check_ways_out(after, end, depth + 1)
+
+
+@cache
+def whole(world: World, intent: Intent) -> tuple[World, Start | Done | Refused]:
+    """Recover a table, and do what is wanted."""
+    replaces = isinstance(intent, Publish) and intent.full_refresh is not None
+    run = Run(world, Recover(replaces), watch=check_action)
+    end = run.carry_out()
+    if isinstance(end, Refused) or isinstance(intent, Recover):
+        return run.world, end
+    begun, start = begin(run.world, intent)
+    if isinstance(start, Refused | Done):
+        return begun.world, start
+    return list(go_on(begun, start))[-1], start
+
+
+def is_right(world: World) -> bool:
+    """Whether the mirror has the rows of the relation, or those of before while it is ahead."""
+    _, end = begin(world, Publish())
+    return isinstance(end, Compare | Rebuild)
 
 
 # The search
@@ -256,11 +383,12 @@ class Search:
 
     found: dict[World, str]
     transitions: set[tuple[State, str, State]]
+    settled: set[World]
     runs: int = 0
 
     @classmethod
     def all(cls) -> Search:
-        search = cls({}, set())
+        search = cls({}, set(), set())
         left: deque[tuple[World, int, int]] = deque()
 
         def add(world: World, kills: int, hands: int, name: str) -> None:
@@ -283,13 +411,19 @@ class Search:
                     if changed := hand(world):
                         add(changed, kills, hands + 1, f"{name}; {hand.__name__}")
             for intent in INTENTS:
-                for killed, step in search.kills(world, intent):
+                for killed, step in search.kills(world, intent, is_tried=hands < 2):
                     if kills < MOST_KILLS:
                         add(killed, kills + 1, hands, f"{name}; {intent} killed after {step}")
         return search
 
-    def kills(self, world: World, intent: Intent, mine: str = "") -> list[tuple[World, str]]:
-        """Let a run end, and return the worlds in which it could have been killed."""
+    def kills(
+        self, world: World, intent: Intent, mine: str = "", is_tried: bool = False
+    ) -> list[tuple[World, str]]:
+        """Let a run end, and return the worlds in which it could have been killed.
+
+        Args:
+            is_tried: whether each publication is tried in the world in which it ends
+        """
         found: list[tuple[World, str]] = []
         run = Run(world, intent, mine)
 
@@ -304,8 +438,10 @@ class Search:
             move = run.carry_out()
             self.runs += 1
             check_end(run.world, intent, move)
-            if intent == Recover():
+            if isinstance(intent, Recover) and isinstance(move, Refused):
                 check_ways_out(run.world, move)
+            elif isinstance(intent, Recover) and is_tried:
+                self.settled.add(run.world)
         except AssertionError as error:
             name = self.found.get(world, "")
             raise AssertionError(f"{name}; {intent}: {run.steps}\n{world}\n{error}") from error
@@ -324,6 +460,50 @@ def test_every_run_ends_and_nothing_is_wrong_in_silence() -> None:
     assert len(search.found) > 2000
 
 
+def test_every_publication_goes_on_or_is_refused_with_a_way_out() -> None:
+    """After a kill within it, the next run ends well. A hand may end in a refusal."""
+    search, endings, killed, ends_well = everything(), set(), set(), set()
+    for world in search.settled:
+        is_well = not isinstance(whole(world, Publish())[1], Refused)
+        intents: tuple[Intent, ...] = FULL_LOADS if is_torn(world) else PUBLICATIONS
+        for intent in intents:
+            run, end = begin(world, intent)
+            endings.add((type(intent).__name__, end if isinstance(end, Refused) else type(end)))
+            if isinstance(end, Refused):
+                check_ways_out(run.world, end)
+            if isinstance(end, Refused | Done):
+                continue
+            for in_place in (False, True) if can_take_in_place(run) else (False,):
+                *worlds, last = go_on(run, end, in_place)
+                assert is_right(last), f"{intent} {world}"
+                killed.update(worlds)
+                if is_well:
+                    ends_well.update(worlds)
+    changed = {changed for world in killed for hand in HANDS if (changed := hand(world))}
+    held: Intent = PublishHeld()
+    runs = [*product(killed | changed, [Publish()]), *product(killed, [held])]
+    for world, following in runs:
+        after, end = whole(world, following)
+        if isinstance(end, Refused):
+            assert following is held or world not in ends_well, f"{end} {world}"
+            check_ways_out(after, end)
+
+    print(f"{len(search.settled)} settled worlds, {len(killed)} killed, {len(runs)} next runs")
+    assert ("Publish", Refused.FOREIGN) in endings
+
+
+def test_a_dry_run_foretells_what_a_run_does() -> None:
+    """Or it is refused, because a run would first finish what another one has left."""
+    for world in everything().found:
+        _, foretold = begin(world, Preview())
+        if isinstance(foretold, Refused) and foretold in (Refused.COMMITTED, Refused.MOVED_AWAY):
+            _, end = whole(world, Recover())
+            assert end == Done() or end is Refused.FILES_LOST
+        elif Run(world, Recover()).observe().state is State.SETTLED:
+            _, end = begin(world, Publish())
+            assert foretold == end, world
+
+
 def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None:
     batches = [None, *(Committed("2", "2", *how) for how in product((True, False), repeat=2))]
     names = [Beside(NEXT, "1"), Beside(NEXT, "2"), Beside(PUBLISHED, "1"), Beside(PART, "2")]
@@ -332,11 +512,20 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
         for chosen in product((True, False), repeat=len(names))
     ]
     for relation, files, part, batch, recorded, held, tables, is_known in product(
-        Relation, Files, Part, batches, "12", (None, "1", "2"), beside, (True, False)
+        Relation, Files, Part, batches, "12", (None, Held("1"), Held("2")), beside, (True, False)
     ):
         unmirrored = frozenset("2") if is_known else None
         facts = Facts(
-            "1", is_known, recorded, batch, held, relation, tuple(tables), files, part, unmirrored
+            last="1",
+            is_state_kept=is_known,
+            recorded=recorded,
+            manifest=batch,
+            held=held,
+            relation=relation,
+            beside=tuple(tables),
+            files=files,
+            part=part,
+            unmirrored=unmirrored,
         )
         for intent in (*INTENTS, GoAhead("2", "1")):
             match next_action(facts, intent):

@@ -119,6 +119,11 @@ class Publication(PublishedTable):
         self._superseded = manifest
         self.committed = False
 
+    @property
+    def is_superseded(self) -> bool:
+        """Whether there is a batch that the commit of this publication replaces."""
+        return self._superseded is not None and not self._is_withdrawn
+
     def withdraw_superseded(self) -> None:
         """5. Delete the batch that this one replaces, with all that was published of it.
 
@@ -159,13 +164,18 @@ class Publication(PublishedTable):
         self._storage.write(self.table.held, self.held.to_json())
         self._has_held_record = True
 
+    @property
+    def is_held_damaged(self) -> bool:
+        """Whether there is a record of a snapshot that is ahead, and it cannot be read."""
+        return self._has_held_record and self.held is None
+
     def check_held_record(self) -> None:
         """Check that the record of a snapshot that is ahead, if there is one, can be read.
 
         Raises:
             MirrorError: if it is damaged
         """
-        if self._has_held_record and self.held is None:
+        if self.is_held_damaged:
             HeldRecord.read(self._storage, self.table.held)
 
     def delete_held_record(self) -> None:

@@ -83,10 +83,10 @@ class Record:
         try:
             data = dict(json.loads(content))
             version = data["version"]
-            if version in (1, VERSION):
+            if version == VERSION:
                 if data.pop("checksum") != _checksum(data):
                     raise ValueError("its checksum does not match its content")
-                return cls._checked(_as_now(data) if version == 1 else data, where)
+                return cls._checked(data, where)
         except ValidationError as error:
             [first, *_] = error.errors(include_url=False, include_input=False)
             path = ".".join(map(str, first["loc"]))
@@ -96,7 +96,7 @@ class Record:
         except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise cls._damaged(where, str(error)) from error
         raise MirrorError(
-            f"{where} has version {shown(version)}, this dbt-openmirroring reads versions up to "
+            f"{where} has version {shown(version)}, this dbt-openmirroring reads version "
             f"{VERSION}. Install the version of dbt-openmirroring that wrote it, or a later one.",
             code="OM420",
         )
@@ -118,11 +118,7 @@ class Record:
 
 @dataclass(frozen=True)
 class PastBatch:
-    """The summary of a completed batch. `Batch` and `Journal` document its fields.
-
-    Args:
-        build: None in a record that an earlier version has written
-    """
+    """The summary of a completed batch. `Batch` and `Journal` document its fields."""
 
     id: str
     published_at: str
@@ -133,7 +129,7 @@ class PastBatch:
     bytes_written: Count
     table_rows: Count
     invocation_id: str
-    build: str | None = None
+    build: str
 
     def __post_init__(self) -> None:
         check_batch_id(self.id)
@@ -256,8 +252,7 @@ class HeldRecord(Record):
     Args:
         held_at: when the record was written; UTC, ISO 8601
         why: why the rows are held
-        build: the id of the build whose rows are held; None in a record that an earlier version
-            has written
+        build: the id of the build whose rows are held
         rebuild: why they will be published as a rebuild; None if the changes decide
         is_finished: whether the run of that build has ended, so that its rows may be published
         before: the id of the build that was ahead until that build is the snapshot, if any
@@ -268,7 +263,7 @@ class HeldRecord(Record):
     owner: Owner
     held_at: str
     why: str
-    build: str | None
+    build: str
     rebuild: str | None
     is_finished: bool
     before: str | None = None
@@ -291,28 +286,14 @@ class HeldRecord(Record):
 
     def __post_init__(self) -> None:
         _check_time(self.held_at)
-        for build in filter(None, (self.build, self.before)):
-            check_batch_id(build)
+        check_batch_id(self.build)
+        if self.before:
+            check_batch_id(self.before)
 
 
 @cache
 def _adapter(record: type[Record]) -> TypeAdapter[Any]:
     return TypeAdapter(record)
-
-
-def _as_now(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of a record of version 1 as one of this version.
-
-    A batch had no build of its own then. A manifest had the id of the build that was held, and
-    said how the snapshot gets the rows: `none` is for a snapshot that keeps its own.
-    """
-    if "batch" in data:
-        kept = data.get("previous_batch_id") if data.get("ending") == "none" else None
-        build = data.get("held") or kept or data["batch"]["id"]
-        return {**data, "batch": {**data["batch"], "build": build}}
-    if "held_at" in data:
-        return {**data, "build": None, "rebuild": None, "is_finished": True}
-    return data
 
 
 def _checksum(data: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
-from dbt.adapters.openmirroring.node.snapshot.former_versions import bring_up_to_date
+from dbt.adapters.openmirroring.node.snapshot.reuse import TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ROLES_OF_ROWS,
     give_back,
@@ -23,7 +23,9 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
+    PublishedRows,
     move,
+    note_version,
     snapshot_state,
     snapshot_version,
     take_in_place,
@@ -32,28 +34,38 @@ from dbt.adapters.openmirroring.node.snapshot.taken_part import TakenPart
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.protocol.actions import (
     Action,
+    Compare,
     Done,
     Drop,
+    Fetch,
     Keep,
     Look,
+    Note,
+    Rebuild,
     Refused,
     Rename,
     Step,
+    Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
     PUBLISHED,
     Beside,
     Committed,
+    Earlier,
     Facts,
     Files,
+    Held,
     Intent,
+    Kept,
+    Marked,
     Part,
     Recover,
     Relation,
     State,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
+from dbt.adapters.openmirroring.protocol.start import baseline_of
 from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
 
 
@@ -78,7 +90,6 @@ def recover(
     """
     give_back(warehouse, target)
     manifest = publication.pending()
-    bring_up_to_date(warehouse, publication, target, manifest)
     snapshot, held = warehouse.found(target), publication.held
     if held and snapshot and snapshot.build not in (None, held.build):
         # another run has made the snapshot go ahead since dbt listed the relations
@@ -97,6 +108,9 @@ class Table:
         publication: locks the table folder; None for an intent that changes no record
         manifest: a committed batch
         journal, held: the records, without a publication
+        known: what is known of the relation
+        why: why its rows are held
+        taking: the rows that it takes in place before they are published
     """
 
     warehouse: Warehouse
@@ -106,7 +120,9 @@ class Table:
     journal: Journal | None = None
     held: HeldRecord | None = None
     is_superseded: bool = False
-    _known: Facts = field(default_factory=Facts)
+    known: Facts = field(default_factory=Facts)
+    why: str = ""
+    taking: tuple[OpenMirroringRelation, TouchedRows] | None = None
     _lost: StagedFilesLostError | None = None
     _state: str | None = None
 
@@ -131,6 +147,9 @@ class Table:
             if move is Refused.FILES_LOST:
                 assert self._lost, "it was found before"
                 raise self._lost
+            assert not isinstance(move, Refused | Compare | Rebuild | Fetch), (
+                "only a publication starts"
+            )
             assert move != before, f"{move} has changed nothing"
             before = move
             self._carry_out(move)
@@ -146,14 +165,31 @@ class Table:
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
         return replace(
-            self._known,
+            self.known,
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
-            held=held.build if held else None,
+            held=Held(held.build, held.rebuild, held.is_finished, held.before) if held else None,
+            is_superseded=bool(records and records.is_superseded),
+            is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
             beside=tuple(self._beside),
         )
+
+    def published(self) -> PublishedRows:
+        """Find the rows that were published last, as Spark has them now."""
+        warehouse, found = self.warehouse, self.warehouse.found(self.target)
+        marks = warehouse.marks(found)
+        is_view = bool(found and found.is_view)
+        self._know(marked=Marked(marks.build, marks.published, marks.unmirrored, is_view))
+        facts, relation = self.observe(), found
+        match baseline_of(facts):
+            case Kept(table):
+                kept = self._beside[table]
+                relation = kept.incorporate(version=warehouse.marks(kept).version_of(table.id))
+            case Earlier(version) if found:
+                relation = found.incorporate(version=version)
+        return PublishedRows(warehouse, relation, marks, facts)
 
     @property
     def is_interrupted(self) -> bool:
@@ -166,7 +202,7 @@ class Table:
         return self.warehouse.found(self.target) or self.target
 
     def _know(self, **facts: Any) -> None:
-        self._known = replace(self._known, **facts)
+        self.known = replace(self.known, **facts)
 
     def _committed(self, manifest: Manifest) -> Committed:
         batch = manifest.batch
@@ -197,6 +233,18 @@ class Table:
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
+            case Note(build, published):
+                if published:
+                    version = snapshot_version(self.warehouse, self.target)
+                    note_version(self.warehouse, self.target, published, version, build)
+                else:
+                    self.warehouse.mark(self.target, {BUILD_PROPERTY: build})
+                self._know(marked=Marked(build))
+            case Step.TAKE_AHEAD:
+                assert self.taking, "the relation takes rows in place"
+                take_in_place(self.warehouse, self.target, *self.taking)
+                self.warehouse.replaced(self.target)
+                self._know(part=Part.MARKED)
             case Look.AT_NEXT:
                 found = {k.id: table for k, table in self._beside.items() if k.kind == NEXT}
                 marks = {k: self.warehouse.marks(table) for k, table in found.items()}
@@ -205,10 +253,17 @@ class Table:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)
 
-    def _change_records(self, action: Look | Step, publication: Publication) -> None:
-        if action is Step.KEEP_STATE:
-            self._keep_state(publication)
-            return
+    def _change_records(self, action: Look | Step | Write, publication: Publication) -> None:
+        match action:
+            case Write(Held(build, rebuild, is_finished, before)):
+                publication.hold(build, self.why, rebuild, is_finished, before)
+                return
+            case Step.WITHDRAW:
+                publication.withdraw_superseded()
+                return
+            case Step.KEEP_STATE:
+                self._keep_state(publication)
+                return
         manifest = self.manifest
         assert manifest, "a batch was committed"
         match action:

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
-from dbt.adapters.openmirroring.destination.destination import is_another_zone
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
@@ -21,7 +20,7 @@ from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse, same_files
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.snapshot import PublishedRows
-from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
 from dbt.adapters.openmirroring.text.errors import RefusedError
 from dbt.adapters.openmirroring.text.shown import shown
@@ -290,8 +289,7 @@ class Planner:
         """
         published, warehouse = self.published, self.node.warehouse
         warehouse.adapter.progress.show_step(COMPARING)
-        rebuild = self.rebuild or meanwhile(published)
-        journal = self.table.verify(published.build, rebuild is not None, published.is_there)
+        journal = self.table.verify(published.build, self.rebuild is not None, published.is_there)
         comparer = self._comparer(built)
         try:
             return decide(
@@ -300,7 +298,7 @@ class Planner:
                 self.node.options,
                 comparer,
                 self._outcome_of,
-                rebuild=rebuild,
+                rebuild=self.rebuild,
                 moved=built.moved,
                 runs_code=self.node.has_own_code,
                 initial="" if journal else self._why_initial(),
@@ -348,43 +346,6 @@ class Planner:
             node.history.key if node.is_history else (),
             why_left(node.options) if node.is_incremental else None,
         )
-
-
-def meanwhile(published: PublishedRows) -> str | None:
-    """Return a rebuild if the user's own configuration has replaced the published rows."""
-    if published.is_view:
-        return "was a view meanwhile"
-    # while rows are held, those that were published last are beside the snapshot
-    is_lost = published.marks.unmirrored and not published.are_beside
-    return "was not mirrored meanwhile" if is_lost else None
-
-
-def returned(
-    node: Node, table: PublishedTable, published: PublishedRows, zone_id: str
-) -> str | None:
-    """Return a rebuild if a table is back in a folder that it has left since.
-
-    The folder has the rows of before. Those of Spark were published to another folder, or to
-    another landing zone than the one with this id.
-    """
-    journal, build = table.last, published.build
-    if not journal or not build or build == journal.batch.build:
-        return None
-    before, now = journal.batch.owner, node.owner
-    if (before.project, before.node) != (now.project, now.node):
-        return None
-    former = table.former_folder(build)
-    if former:
-        return f"the table folder was {former.path} before"
-    # other nodes extend rows, which may be those of another warehouse
-    if node.reads_itself or node.is_history or published.relation is None:
-        return None
-    if any(build in (batch.id, batch.build) for batch in journal.history):
-        return None  # they were published here, and somebody else has published since
-    found = node.warehouse.properties(published.relation).get(ZONE_PROPERTY, zone_id)
-    if is_another_zone(found, zone_id):
-        return "was published to another landing zone meanwhile"
-    return None
 
 
 def beyond_limit(node: Node, plan: SparkPlan) -> str | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     make_way,
@@ -20,11 +21,10 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     note_version,
-    published_rows,
     snapshot_state,
 )
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
-from dbt.adapters.openmirroring.protocol.facts import PUBLISHED
+from dbt.adapters.openmirroring.protocol.facts import PUBLISHED, Rows
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,
@@ -110,13 +110,13 @@ class CodeBefore:
                 warehouse.unmark(target, [VERSION_PROPERTY])
             return replace(published), None
         if is_other and not (self._copy or published.are_beside):
-            return published, REPLACED
+            return _doubted(published), REPLACED
         if not (is_kept or published.is_ahead):
             assert self.table.last, "only a published table has rows to keep"
             if self._version is None and self._before == self.table.last.snapshot_state:
-                return published, _CHANGED_ROWS
+                return _doubted(published), _CHANGED_ROWS
             self._note()
-        return published_rows(warehouse, target, self.table.last_build, None), None
+        return Table(warehouse, target, journal=self.table.last).published(), None
 
     def _keep(self, statement: str) -> bool:
         """Keep the published rows if a statement may change them. Return True: it is to run."""
@@ -170,6 +170,10 @@ class CodeBefore:
             return snapshot_state(self.node.warehouse, relation, description)
         except DbtDatabaseError:  # a hook has dropped it
             return None
+
+
+def _doubted(published: PublishedRows) -> PublishedRows:
+    return replace(published, facts=replace(published.facts, rows=Rows.FOREIGN))
 
 
 def run_post_hooks(node: Node, build: str) -> bool:

@@ -14,11 +14,9 @@ from dbt.adapters.openmirroring.landing_zone.inventory import held_record, last_
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit, returned
-from dbt.adapters.openmirroring.node.mirrored_rows import with_foreign_changes
+from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
-from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
@@ -31,10 +29,12 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
     tidy,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows, take_in_place
+from dbt.adapters.openmirroring.node.snapshot.snapshot import take_in_place
+from dbt.adapters.openmirroring.node.start import intent_of, start
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly
+from dbt.adapters.openmirroring.protocol.actions import Rebuild
+from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly, Preview
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     CHECKED_PROPERTY,
@@ -181,16 +181,14 @@ def _previewed(
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = PublishedTable(destination.storage(), folder, node.owner)
     table.open()
-    held, last = None, table.last_build
-    published = published_rows(node.warehouse, target, last, held)
-    if published.is_ahead or published.build not in (None, last):
-        held = table.held_record()
-        published = published_rows(node.warehouse, target, last, held)
-    rebuild = FULL_REFRESH if node.is_full_refresh else None
-    rebuild = rebuild or returned(node, table, published, destination.zone_id)
-    if not rebuild:
-        published = with_foreign_changes(node, destination, table, published, scratch)
-    rebuild = rebuild or (held.rebuild if held and published.is_ahead else None)
+    found = Table(node.warehouse, target, journal=table.last)
+    published = found.published()
+    if published.is_ahead or published.build not in (None, table.last_build):
+        found.held = table.held_record()
+        published = found.published()
+    preview = intent_of(node, Preview)
+    end, published = start(preview, node, destination, table, scratch, published)
+    rebuild = end.reason if isinstance(end, Rebuild) else None
     planner = Planner(node, table, published, scratch, rebuild)
     plan = planner.plan(planner.next_snapshot(built, rows))
     finding = beyond_limit(node, plan)

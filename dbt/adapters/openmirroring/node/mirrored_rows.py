@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     MirroredTableMismatchError,
-    SnapshotMismatchError,
 )
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
+from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import create_table
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import published_columns
@@ -31,10 +32,8 @@ from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     move,
     note_version,
-    published_rows,
     published_version,
     snapshot_state,
-    verify_state,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.protocol.facts import NEXT, PUBLISHED
@@ -190,7 +189,7 @@ def difference(
     )
 
 
-def with_foreign_changes(
+def adopt_foreign_changes(
     node: Node,
     destination: Destination,
     table: PublishedTable,
@@ -203,21 +202,10 @@ def with_foreign_changes(
         published: the rows that the relation has
 
     Raises:
-        SnapshotMismatchError: if somebody else has changed them, and the node does not publish
-            such changes
         MirroredTableMismatchError: if the mirrored table has other rows than were published
         DbtRuntimeError: if it cannot be read
     """
     warehouse, target = node.warehouse, node.target
-    publishes = node.options.on_foreign_changes == "publish"
-    # Hooks and holds keep these rows as those that were published, before anything compares them.
-    # No later run could take that back.
-    are_kept = node.has_own_code or node.options.is_held
-    try:
-        return verify_state(warehouse, table, published, counts_unknown=publishes or are_kept)
-    except SnapshotMismatchError:
-        if not publishes:
-            raise
     assert published.build, "only what was published can have changed since"
     version = published_version(warehouse, table, published)
     if version is None:
@@ -225,9 +213,9 @@ def with_foreign_changes(
     else:
         rows = target.incorporate(version=version)
     if destination.dry_run:
-        return PublishedRows(warehouse, rows, published.build, published.marks)
+        return replace(published, relation=rows)
     if version is None:
         move(warehouse, rows, table_beside(target, PUBLISHED, published.build))
     else:
         note_version(warehouse, target, published.build, version)
-    return published_rows(warehouse, target, published.build, None)
+    return Table(warehouse, target, journal=table.last).published()

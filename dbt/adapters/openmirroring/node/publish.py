@@ -4,46 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-
-from dbt_common.exceptions import CompilationError
+from dataclasses import dataclass, replace
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import Table, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import (
     Planner,
     beyond_limit,
-    meanwhile,
     refuse_deletion,
-    returned,
     too_many_deleted,
 )
-from dbt.adapters.openmirroring.node.hooks import REPLACED, CodeBefore, run_post_hooks
-from dbt.adapters.openmirroring.node.mirrored_rows import with_foreign_changes
+from dbt.adapters.openmirroring.node.hooks import REPLACED, CodeBefore, marks_now, run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
-from dbt.adapters.openmirroring.node.node import Node, refuse_stale_compilation
-from dbt.adapters.openmirroring.node.plan import FULL_REFRESH, SparkPlan
+from dbt.adapters.openmirroring.node.node import Node
+from dbt.adapters.openmirroring.node.plan import SparkPlan
 from dbt.adapters.openmirroring.node.progress import WAITING
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, TouchedRows
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    ScratchTables,
-    refuse_lost,
-)
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     has_published_columns,
-    note_version,
-    published_rows,
     snapshot_state,
     snapshot_version,
-    take_in_place,
 )
 from dbt.adapters.openmirroring.node.stage import stage
-from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead, Recover
+from dbt.adapters.openmirroring.node.start import intent_of, look_at_rows, start
+from dbt.adapters.openmirroring.protocol.actions import Done, Rebuild, Start
+from dbt.adapters.openmirroring.protocol.facts import (
+    NEXT,
+    Facts,
+    Intent,
+    Publish,
+    PublishHeld,
+    PublishPresent,
+    Recover,
+)
+from dbt.adapters.openmirroring.protocol.start import goes_ahead, hold_of, may_keep_rows
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     UNMIRRORED_PROPERTY,
@@ -51,7 +51,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
-from dbt.adapters.openmirroring.text.errors import RefusedError
 
 # why rows are held while their run may still fail
 _NOT_ENDED = "because its last run has not ended"
@@ -86,26 +85,20 @@ class Attempt:
         zone_id = self.destination.zone_id
         return {BUILD_PROPERTY: self.publication.batch_id, ZONE_PROPERTY: zone_id}
 
-    @property
-    def held(self) -> HeldRecord | None:
-        """The record of the build that is the snapshot, if that is ahead of the mirror."""
-        held = self.publication.held
-        return held if held and held.build == self.published.marks.build else None
-
-    @property
-    def build_ahead(self) -> str | None:
-        """The id of the build that is the snapshot, if that is ahead of the mirror."""
-        return self.published.marks.build if self.published.is_ahead else None
-
-    @property
-    def held_rebuild(self) -> str | None:
-        """Why the snapshot will be published as a rebuild, if that was known when it was built."""
-        return self.held.rebuild if self.held else None
+    def start(self, intent: Intent) -> Start | Done:
+        """Let the protocol decide whether and how this attempt goes on."""
+        end, self.published = start(
+            intent, self.node, self.destination, self.publication, self.scratch, self.published
+        )
+        self.rebuild = end.reason if isinstance(end, Rebuild) else None
+        return end
 
     def find_published(self) -> None:
         """Find the rows that were published last again, as Spark has them now."""
-        last, held = self.publication.last_build, self.publication.held
-        self.published = published_rows(self.node.warehouse, self.node.target, last, held)
+        table = Table(self.node.warehouse, self.node.target, self.publication)
+        self.published = table.published()
+        ahead = self.published.facts.ahead
+        self.rebuild = ahead.rebuild if ahead else None
 
 
 @contextmanager
@@ -123,7 +116,9 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
             node.print_line(
                 f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
             )
-        published = published_rows(warehouse, target, publication.last_build, publication.held)
+        published = Table(warehouse, target, publication).published()
+        facts = replace(published.facts, has_finished=finished is not None)
+        published = replace(published, facts=facts)
         yield Attempt(node, destination, publication, scratch, published, finished)
 
 
@@ -136,20 +131,19 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
     """
     extends = node.is_incremental
     with begin_attempt(node, destination) as attempt:  # 0
-        if attempt.finished and node.reads_itself:
-            raise refuse_stale_compilation()
-        attempt.rebuild = FULL_REFRESH if node.is_full_refresh else None
         if not node.options.is_held:
             destination.check_table(attempt.publication.table, node.is_full_refresh)
-        _run_code_before(attempt, extends)
-        rows = next_rows(node, attempt.scratch, extends, _reusable(attempt))
-        if node.options.is_held:
+        intent = intent_of(node)
+        attempt.start(intent)
+        _run_code_before(attempt, intent, extends)
+        rows = next_rows(node, attempt.scratch, extends, _reusable(attempt, intent))
+        if not goes_ahead(attempt.published.facts, intent):
+            return _publish_rows(attempt, rows)
+        if intent.is_held:
             return _hold_rows(attempt, rows)
-        if node.has_post_hooks or attempt.published.is_ahead:
-            _go_ahead(attempt, rows)
-            attempt.find_published()
-            return _publish_snapshot(attempt)
-        return _publish_rows(attempt, rows)
+        _go_ahead(attempt, rows)
+        attempt.find_published()
+        return _publish_snapshot(attempt)
 
 
 def rebuild(node: Node, destination: Destination) -> MirrorResponse:
@@ -160,9 +154,8 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
     """
     with begin_attempt(node, destination) as attempt:
         destination.check_table(attempt.publication.table, rebuilds=True)
-        require_table(attempt)
+        attempt.start(PublishPresent())
         verify_contract(node, node.target)
-        attempt.rebuild = "mirror_rebuild"
         built = attempt.planner.described(node.target)
         plan = _plan(attempt, built)
         refuse_deletion(node, plan)
@@ -171,7 +164,8 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         def mark() -> None:
             # rows that nobody has published before, whatever build they come from
             why = "until mirror_rebuild has ended"
-            attempt.publication.hold(build, why, attempt.rebuild, before=attempt.build_ahead)
+            before = attempt.published.marks.build if attempt.published.is_ahead else None
+            attempt.publication.hold(build, why, attempt.rebuild, before=before)
             node.warehouse.mark(node.target, attempt.marks)
             if attempt.published.marks.unmirrored:
                 node.warehouse.unmark(node.target, [UNMIRRORED_PROPERTY])
@@ -202,20 +196,11 @@ def publish_held(
             the batch
     """
     with begin_attempt(node, destination) as attempt:
-        publication, held = attempt.publication, attempt.held
-        publication.check_held_record()
-        if not (held or attempt.published.is_ahead):
-            publication.delete_held_record()
+        end = attempt.start(PublishHeld(tested))
+        if isinstance(end, Done):
             return MirrorResponse.of(attempt.finished.batch) if attempt.finished else None
-        if tested and (held is None or held.build != tested):
-            raise RefusedError(
-                f"Another run has built {node.target} since its tests started, so it stays held. "
-                "Run its tests again.",
-                code="OM320",
-            )
-        require_table(attempt)
         verify_contract(node, node.target)  # somebody may have changed the rows since
-        destination.check_table(publication.table, bool(held and held.rebuild))
+        destination.check_table(attempt.publication.table, attempt.rebuild is not None)
         return _publish_snapshot(attempt, bool(tested), wait_for_turn)
 
 
@@ -228,46 +213,39 @@ def recover_node(node: Node, destination: Destination) -> None:
 def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
-        if not publication.pending() and (held := publication.held) and held.build:
+        if not publication.pending() and (held := publication.held):
             publication.hold(held.build, why, held.rebuild, held.is_finished, held.before)
 
 
-def _run_code_before(attempt: Attempt, extends: bool) -> None:
-    """Check that nobody else has changed the published rows, and run the user's code."""
-    node, publication, destination = attempt.node, attempt.publication, attempt.destination
-    if publication.last:
-        published, zone_id = attempt.published, destination.zone_id
-        attempt.rebuild = attempt.rebuild or attempt.held_rebuild or meanwhile(published)
-        attempt.rebuild = attempt.rebuild or returned(node, publication, published, zone_id)
+def _run_code_before(attempt: Attempt, intent: Publish, extends: bool) -> None:
+    """Run the user's code. The rows that were published last stay readable."""
+    node, publication, published = attempt.node, attempt.publication, attempt.published
     if attempt.rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
+        if node.has_code_before and goes_ahead(published.facts, intent):
+            marks_now(node)  # it lists the relation again, if this code has dropped it
+            found = Table(node.warehouse, node.target, publication).published()
+            attempt.published = look_at_rows(node, publication, found)
         return
     if node.has_own_code:
-        published = attempt.published
         # this code cannot be undone if the table is refused later
         publication.verify(published.build, rebuilds=False, is_there=published.is_there)
-    attempt.published = with_foreign_changes(
-        node, destination, publication, attempt.published, attempt.scratch
-    )
     if node.has_code_before:
         code = CodeBefore(node, publication, attempt.published, extends)
         attempt.published, attempt.rebuild = code.run()
 
 
-def _reusable(attempt: Attempt) -> TableDescription | None:
+def _reusable(attempt: Attempt, intent: Publish) -> TableDescription | None:
     """Return the snapshot, if a build may keep rows and files of it; None to consider all rows."""
     node, published, last = attempt.node, attempt.published, attempt.publication.last
-    is_held, has_hooks = node.options.is_held, node.has_post_hooks
-    if published.marks.unmirrored:
-        return None  # the snapshot loses the mark of `mirror: false` when it is replaced
-    if published.is_ahead and (has_hooks or not is_held):
-        return None  # keys may repeat in rows that no publication has checked
+    if not may_keep_rows(published.facts, intent):
+        return None
     if published.is_ahead:
         found = node.warehouse.found(node.target)
         return node.warehouse.describe(found) if found and found.is_table else None
     description = published.description
-    if is_held or has_hooks:  # then the publication compares all rows, whatever the build keeps
-        return description
+    if goes_ahead(published.facts, intent):
+        return description  # the publication compares all rows, whatever the build keeps
     if description is None or last is None or not has_published_columns(description, last):
         return None
     return description
@@ -305,7 +283,6 @@ def _publish_snapshot(
     """Publish the rows of a snapshot that is ahead of the mirror, as they are now."""
     node, publication, build = attempt.node, attempt.publication, attempt.published.marks.build
     assert build, "a snapshot that is ahead has a build"
-    attempt.rebuild = attempt.held_rebuild
     built = attempt.planner.next_snapshot(node.target, None)
     plan = _plan(attempt, built)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
@@ -359,7 +336,6 @@ def _hold_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
         return unchanged
     if node.has_post_hooks:
         attempt.find_published()
-        attempt.rebuild = attempt.held_rebuild
         attempt.planner.check(attempt.planner.described(node.target))
         publication.hold(publication.batch_id, why, attempt.rebuild)
     attempt.destination.builds[node.owner.node] = publication.batch_id
@@ -375,9 +351,6 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
     node, publication, published = attempt.node, attempt.publication, attempt.published
     is_held, has_hooks = node.options.is_held, node.has_post_hooks
     why = node.options.held_until if is_held else _NOT_ENDED
-    if publication.last:
-        attempt.rebuild = attempt.rebuild or meanwhile(published)
-    attempt.rebuild = attempt.rebuild or attempt.held_rebuild
     following, _ = build(node, rows, attempt.scratch, attempt.marks)  # 1
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
     # only the rows that the hooks leave count.
@@ -424,35 +397,22 @@ def _make_snapshot(
 ) -> None:
     """Make a build the snapshot before it is published. The rows published last stay beside it.
 
-    If the process is killed in between, the next run finishes or undoes this step (`catch_up`).
-
     Args:
         built: the next snapshot; or the rows that the snapshot takes in place
     """
-    publication, published = attempt.publication, attempt.published
-    warehouse, target = attempt.node.warehouse, attempt.node.target
-    last, build_id = publication.last_build, publication.batch_id
-    publication.withdraw_superseded()  # no later run can finish it either
-    # Written first: if the process is killed here, the record is wrong, but the next run
-    # corrects it.
-    before = attempt.build_ahead
-    # the snapshot has the rows of a run that has failed until it has taken those of this one
-    is_failed = bool(rows.touched and before and not (attempt.held and attempt.held.is_finished))
-    publication.hold(build_id, why, attempt.rebuild, is_finished and not is_failed, before)
-    if rows.touched:
-        if last and not published.is_ahead:
-            note_version(warehouse, target, last, snapshot_version(warehouse, target), build_id)
-        else:
-            warehouse.mark(target, {BUILD_PROPERTY: build_id})
-        take_in_place(warehouse, target, built, rows.touched)
-        warehouse.replaced(target)
-        if is_failed:
-            publication.hold(build_id, why, attempt.rebuild, is_finished)
-        return
-    # it may be the only table with the rows, once the snapshot is dropped
-    attempt.scratch.release(NEXT)
-    keeps = last if published.build == last else None
-    Table(warehouse, target).advance(GoAhead(build_id, keeps))
+    publication, facts = attempt.publication, attempt.published.facts
+    touched = rows.touched
+    if not touched:  # it may be the only table with the rows, once the snapshot is dropped
+        attempt.scratch.release(NEXT)
+    hold = hold_of(facts, publication.batch_id, attempt.rebuild, is_finished, bool(touched))
+    Table(
+        attempt.node.warehouse,
+        attempt.node.target,
+        publication,
+        known=Facts(marked=facts.marked),
+        why=why,
+        taking=(built, touched) if touched else None,
+    ).advance(hold)
 
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
@@ -476,25 +436,3 @@ def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
             f"{publication.table.metadata} was changed or lost. It has been written again as it "
             "was published."
         )
-
-
-def require_table(attempt: Attempt) -> None:
-    """Check that Spark has the rows of a node, and not a table that a failed run has left."""
-    node = attempt.node
-    snapshot = node.warehouse.found(node.target)
-    if snapshot is None or not snapshot.is_table:
-        raise CompilationError(
-            f"Spark has no table {node.target}, so there is nothing to publish. Run its node."
-        )
-    if snapshot.is_checked:
-        raise CompilationError(
-            f"{node.target} does not have the rows of its node: `--empty` or `--sample` has made "
-            "it to check SQL. Nothing was published. Run its node."
-        )
-    if attempt.published.is_ahead and not (attempt.held and attempt.held.is_finished):
-        raise CompilationError(
-            f"The last run of {node.target} has failed or was killed, so its rows may not be "
-            "right. Nothing was published. Run its node, which publishes its rows or says what "
-            "is wrong with them."
-        )
-    refuse_lost(node.warehouse, [node.target])

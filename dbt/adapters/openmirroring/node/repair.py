@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
-
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import Batch, MirroredColumn
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, publish_present
@@ -19,25 +17,22 @@ from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import refuse_deletion
-from dbt.adapters.openmirroring.node.mirrored_rows import is_of, mirrored_rows, rows_as_published
+from dbt.adapters.openmirroring.node.mirrored_rows import mirrored_rows, rows_as_published
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan, published_columns
 from dbt.adapters.openmirroring.node.progress import COMPARING
-from dbt.adapters.openmirroring.node.publish import Attempt, begin_attempt, commit, require_table
+from dbt.adapters.openmirroring.node.publish import Attempt, begin_attempt, commit
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     MIRRORED,
     ScratchTables,
-    refuse_lost,
     table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import (
-    move,
-    published_rows,
-    verify_state,
-)
-from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead
+from dbt.adapters.openmirroring.node.snapshot.snapshot import PublishedRows, move
+from dbt.adapters.openmirroring.node.start import start
+from dbt.adapters.openmirroring.protocol.actions import Done
+from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead, Repair, Restore
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.text.errors import RefusedError
 
@@ -50,29 +45,15 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         DbtRuntimeError: if no change set can make the tables equal, or if a step fails
     """
     with begin_attempt(node, destination) as attempt:
-        publication, warehouse, target = attempt.publication, node.warehouse, node.target
-        journal = publication.last
-        if journal is None or not is_of(node, journal):
-            raise CompilationError(f"{target} was not published yet. Run its node.")
-        if attempt.published.is_ahead:
-            raise CompilationError(
-                f"{target} has held rows, which the mirrored table must not have yet. Nothing "
-                "was changed. Publish them first: `dbt run-operation mirror_publish`."
-            )
-        definition, options = journal.batch.definition, node.options
-        if (options.landing_format, options.delimited) != (
-            definition.landing_format,
-            definition.delimited,
-        ):
-            raise CompilationError(
-                f"{target} was published as {definition.landing_format}, and its `landing_format` "
-                f"or `delimited` is another one now ({options.landing_format}). Nothing was "
-                "changed. Run its node, which rebuilds the mirrored table with all rows."
-            )
-        require_table(attempt)
+        publication, warehouse = attempt.publication, node.warehouse
+        journal, options = publication.last, node.options
+        published = journal.batch.definition if journal else None
+        wanted = (options.landing_format, options.delimited)
+        has_format = not published or wanted == (published.landing_format, published.delimited)
+        attempt.start(Repair(has_format))
+        assert journal, "it was published"
         destination.check_table(publication.table, rebuilds=False)
-        published = verify_state(warehouse, publication, attempt.published)
-        publication.verify(published.build, rebuilds=False, is_there=True)
+        publication.verify(attempt.published.build, rebuilds=False, is_there=True)
         rebuild = publish_present(publication.table)
         with mirrored_rows(node, destination, publication, journal, rebuild) as view:
             columns = published_columns(journal.batch.definition)
@@ -167,22 +148,19 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
         DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
     """
     with _table_of(node, destination) as (table, scratch):
-        journal = table.last
-        if journal is None or not is_of(node, journal):
+        warehouse, target, journal = node.warehouse, node.target, table.last
+        published = Table(warehouse, target, journal=journal).published()
+        intent = Restore(replaces, destination.dry_run)
+        end, published = start(intent, node, destination, table, scratch, published)
+        if isinstance(end, Done):
             return None
-        warehouse, target = node.warehouse, node.target
-        found = warehouse.found(target)
-        other = _other_rows(node, table, journal) if found and replaces else ""
-        if found and not other:
-            return None
-        if destination.dry_run and Table(warehouse, target).is_interrupted:
-            return None  # a run repairs it
+        assert journal, "only what was published is restored"
         warehouse.adapter.create_schema(target.without_identifier())
         restored = rows_as_published(node, destination, table, scratch)
         # under this name, a later run takes them for the rows that were published
         move(warehouse, restored, table_beside(target, NEXT, journal.batch.build))
         Table(warehouse, target).advance(GoAhead(journal.batch.build))
-        return Restored(journal.batch, other)
+        return Restored(journal.batch, _other_rows(published, journal))
 
 
 @contextmanager
@@ -203,16 +181,12 @@ def _table_of(
         yield table, scratch
 
 
-def _other_rows(node: Node, table: PublishedTable, journal: Journal) -> str:
-    """Describe the rows that Spark has, if they are not those that were published last."""
-    published = published_rows(node.warehouse, node.target, table.last_build, None)
+def _other_rows(published: PublishedRows, journal: Journal) -> str:
+    """Describe the rows that Spark had in place of those that were published last, if any."""
+    if not published.is_there:
+        return ""
     if published.is_view:
         return "a view"
     if published.build != journal.batch.build:
         return f"batch {published.build}" if published.build else "rows never published"
-    try:
-        refuse_lost(node.warehouse, [node.target])
-        verify_state(node.warehouse, table, published)
-    except DbtRuntimeError:
-        return "rows that were changed, or lost, since they were published"
-    return ""
+    return "rows that were changed, or lost, since they were published"

@@ -37,7 +37,6 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.options import AFTER_TESTS, given
 from dbt.adapters.openmirroring.node.publish import recover_node
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import check_name
-from dbt.adapters.openmirroring.node.snapshot.snapshot import published_rows
 from dbt.adapters.openmirroring.node.user_code import changes
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
 from dbt.adapters.openmirroring.operations.project_tables import (
@@ -368,7 +367,7 @@ class Command:
             schema=batch.owner.schema, identifier=table.folder.identifier, type=RelationType.Table
         )
         try:
-            found = published_rows(self.warehouse({}), relation, batch.build, None)
+            found = Table(self.warehouse({}), relation, journal=table.journal).published()
         except DbtRuntimeError as error:  # what Spark cannot describe shows nothing
             logger.debug(f"{relation}: {error.msg}")
             return False
@@ -385,8 +384,7 @@ class Command:
         if self._destination.dry_run:
             return None
         last = self._last_published(model)
-        build = last.batch.build if last else None
-        published = published_rows(warehouse, model, build, None)
+        published = Table(warehouse, model, journal=last).published()
         if published.is_ahead:
             return published.relation
         if last is None and published.build:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TypeAlias
 
-from dbt.adapters.openmirroring.protocol.facts import Beside
+from dbt.adapters.openmirroring.protocol.facts import Baseline, Beside, Held
 
 
 class Look(Enum):
@@ -15,6 +15,9 @@ class Look(Enum):
     AT_FILES = auto()  # which staged files of the manifest are there
     AT_PART = auto()  # what the relation has of the changes; statements of dead runs have ended
     AT_NEXT = auto()  # which next snapshots were built with `mirror: false`
+    AT_FOLDER = auto()  # whether the files of the relation are there
+    AT_ROWS = auto()  # whether others have changed the rows that were published last
+    AT_OTHER_FOLDERS = auto()  # whether the table was published elsewhere, and has come back
 
 
 class Step(Enum):
@@ -28,6 +31,10 @@ class Step(Enum):
     KEEP_STATE = auto()  # the journal gets the state of the published rows that stand beside
     COMPLETE = auto()  # 8. the manifest goes, and the record of held rows
     SUPERSEDE = auto()  # the next commit replaces the manifest
+    WITHDRAW = auto()  # the manifest that is replaced goes, with all that was published of it
+    TAKE_AHEAD = auto()  # the relation takes rows in place that are not published yet
+    FORGET_HELD = auto()  # the record of held rows goes
+    ADOPT = auto()  # changes of others make the relation ahead, beside the published rows
 
 
 @dataclass(frozen=True)
@@ -50,6 +57,25 @@ class Keep:
 
 
 @dataclass(frozen=True)
+class Write:
+    """The record of held rows is written."""
+
+    held: Held
+
+
+@dataclass(frozen=True)
+class Note:
+    """The relation is marked with a build, whose rows it takes in place.
+
+    Args:
+        published: the id of the build whose rows its version of before has, if that was published
+    """
+
+    build: str
+    published: str | None
+
+
+@dataclass(frozen=True)
 class Drop:
     """8. A table beside the relation goes."""
 
@@ -59,8 +85,39 @@ class Drop:
 class Refused(Enum):
     """Why nothing can be done."""
 
-    FILES_LOST = auto()
-    MOVED_AWAY = auto()
+    FILES_LOST = auto()  # staged files of the manifest
+    MOVED_AWAY = auto()  # the relation, by a run that was killed
+    COMMITTED = auto()  # there is a batch to finish, which a dry run cannot
+    STALE = auto()  # the SQL was compiled before a batch was finished
+    OUT_OF_STEP = auto()  # relation and journal have different builds
+    FOREIGN = auto()  # others have changed the rows that were published last
+    NO_TABLE = auto()  # Spark has no table
+    UNFINISHED = auto()  # the run that has built the relation has failed, or was killed
+    FOLDER_LOST = auto()  # the files of the relation
+    RECORD_DAMAGED = auto()  # the record of held rows cannot be read
+    OTHER_BUILD = auto()  # another build than the tested one is held
+    NOT_PUBLISHED = auto()  # the node has published nothing
+    HELD = auto()  # the relation is ahead
+    OTHER_FORMAT = auto()  # the table was published in another format
+
+
+@dataclass(frozen=True)
+class Compare:
+    """The rows are compared with those that were published last."""
+
+    baseline: Baseline
+
+
+@dataclass(frozen=True)
+class Rebuild:
+    """All rows are published in a full load, whose reason the user is told."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Fetch:
+    """The mirrored rows become a next snapshot, which becomes the relation."""
 
 
 @dataclass(frozen=True)
@@ -68,5 +125,6 @@ class Done:
     """Nothing is left to do."""
 
 
-Action: TypeAlias = Look | Step | Rename | Keep | Drop
-Move: TypeAlias = Action | Done | Refused
+Action: TypeAlias = Look | Step | Rename | Keep | Drop | Write | Note
+Start: TypeAlias = Compare | Rebuild | Fetch
+Move: TypeAlias = Action | Start | Done | Refused

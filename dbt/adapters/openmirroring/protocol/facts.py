@@ -69,11 +69,54 @@ class Part(Enum):
     FOREIGN = auto()
 
 
+class Rows(Enum):
+    """The rows of a relation with the build that was published last.
+
+    FOREIGN are rows that others have changed since.
+    """
+
+    UNKNOWN = auto()
+    PUBLISHED = auto()
+    FOREIGN = auto()
+
+
 class Beside(NamedTuple):
     """A table of a run beside a relation, by its kind and the id in its name."""
 
     kind: str
     id: str
+
+
+@dataclass(frozen=True)
+class Marked:
+    """What the properties of a relation tell of its rows.
+
+    Args:
+        build: the id of the build that made it; None if it has none, and for a view
+        noted: a published build, and the version of this table that has its rows
+        is_unmirrored: whether it was built with `mirror: false`
+    """
+
+    build: str | None = None
+    noted: tuple[str, str] | None = None
+    is_unmirrored: bool = False
+    is_view: bool = False
+
+
+@dataclass(frozen=True)
+class Held:
+    """The record of a relation that is ahead of the mirror.
+
+    Args:
+        rebuild: why its rows will be published as a rebuild; None if the changes decide
+        is_finished: whether the run of that build has ended, so that its rows may be published
+        before: the id of the build that was ahead until that one is the relation, if any
+    """
+
+    build: str
+    rebuild: str | None = None
+    is_finished: bool = True
+    before: str | None = None
 
 
 @dataclass(frozen=True)
@@ -101,22 +144,38 @@ class Facts:
         is_state_kept: whether the journal has the state of its rows beside the relation, which
             may be a copy
         recorded: the id of the batch in the journal
-        held: the id of the build in the record of held rows
+        is_own: whether the journal is of the node of this run
+        is_superseded: whether there is a batch that the next commit replaces
+        has_finished: whether this run has finished the batch of another one
+        held: the record of held rows, if it can be read
+        is_held_damaged: whether there is a record of held rows that cannot be read
         beside: tables of runs beside the relation
         unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
             unknown
+        marked: the marks of the relation; a publication knows them
+        has_folder: whether the files of the relation are there; None if unknown
+        elsewhere: how the table was published elsewhere, before it came back to this folder;
+            empty if it was not, None if unknown
     """
 
     last: str | None = None
     is_state_kept: bool = False
     recorded: str | None = None
     manifest: Committed | None = None
-    held: str | None = None
+    is_own: bool = True
+    is_superseded: bool = False
+    has_finished: bool = False
+    held: Held | None = None
+    is_held_damaged: bool = False
     relation: Relation = Relation.MISSING
     beside: tuple[Beside, ...] = ()
     files: Files = Files.UNKNOWN
     part: Part = Part.UNKNOWN
     unmirrored: frozenset[str] | None = None
+    marked: Marked = Marked()
+    has_folder: bool | None = None
+    elsewhere: str | None = None
+    rows: Rows = Rows.UNKNOWN
 
     @property
     def state(self) -> State:
@@ -131,6 +190,46 @@ class Facts:
         """Whether a run was killed after it had moved the relation away, to replace it."""
         is_beside = any(each.kind == PUBLISHED for each in self.beside)
         return self.relation is not Relation.THERE and is_beside
+
+    @property
+    def ahead(self) -> Held | None:
+        """The record of the build that is the relation, if there is one."""
+        return self.held if self.held and self.held.build == self.marked.build else None
+
+
+@dataclass(frozen=True)
+class Itself:
+    """The relation, whose build may be another one than that which was published last."""
+
+    build: str | None
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An earlier version of the relation, which is ahead."""
+
+    version: str
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table beside the relation, which is ahead."""
+
+    table: Beside
+
+
+@dataclass(frozen=True)
+class Unpublished:
+    """No table. The relation is ahead."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """No table, and there is no relation."""
+
+
+Baseline: TypeAlias = Itself | Earlier | Kept | Unpublished | Missing
+"""Where Spark has the rows that were published last."""
 
 
 @dataclass(frozen=True)
@@ -167,4 +266,101 @@ class LookOnly:
     """Check SQL, or foretell a run. Nothing is changed."""
 
 
-Intent: TypeAlias = Recover | GoAhead | BuildOnly | LookOnly
+@dataclass(frozen=True)
+class Hold:
+    """Make a build the relation before its rows are published.
+
+    Args:
+        held: its record, until the relation has its rows
+        is_finished: whether its rows may be published then
+        keeps: the id of the build that was published last, if its rows stay beside
+        in_place: whether the relation takes the rows in place, and has no next snapshot
+    """
+
+    held: Held
+    is_finished: bool
+    keeps: str | None = None
+    in_place: bool = False
+
+    @property
+    def build(self) -> str:
+        return self.held.build
+
+
+@dataclass(frozen=True)
+class Publish:
+    """Build a node, and publish the difference, or hold its rows.
+
+    Args:
+        full_refresh: why the table is rebuilt whatever has changed; None if the changes decide
+        extends: whether the SQL of the node was compiled to read the rows of the relation
+        adopts: whether the changes of others are published
+        is_held: whether the rows are held
+        has_hooks: whether hooks follow, which may change the rows
+    """
+
+    full_refresh: str | None = None
+    extends: bool = False
+    adopts: bool = False
+    is_held: bool = False
+    has_hooks: bool = False
+
+
+@dataclass(frozen=True)
+class Preview(Publish):
+    """Foretell what would be published. Nothing is changed."""
+
+
+@dataclass(frozen=True)
+class PublishHeld:
+    """Publish rows that are held.
+
+    Args:
+        tested: the id of the build that has passed its tests; None publishes any
+    """
+
+    tested: str | None = None
+
+
+@dataclass(frozen=True)
+class PublishPresent:
+    """Publish the rows that Spark has as a rebuild, whatever they are."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """Publish the difference between the mirrored table and the relation.
+
+    Args:
+        has_format: whether the table was published in the format of its configuration
+    """
+
+    has_format: bool = True
+
+
+@dataclass(frozen=True)
+class Restore:
+    """Bring back the rows that were published last.
+
+    Args:
+        replaces: whether they may take the place of other rows
+        is_dry: whether no record may be changed
+    """
+
+    replaces: bool = False
+    is_dry: bool = False
+
+
+Intent: TypeAlias = (
+    Recover
+    | GoAhead
+    | BuildOnly
+    | LookOnly
+    | Hold
+    | Publish
+    | Preview
+    | PublishHeld
+    | PublishPresent
+    | Repair
+    | Restore
+)

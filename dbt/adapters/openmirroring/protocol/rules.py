@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TypeAlias
 
+from dbt.adapters.openmirroring.protocol import start
 from dbt.adapters.openmirroring.protocol.actions import (
     Done,
     Drop,
     Keep,
     Look,
     Move,
+    Note,
     Refused,
     Rename,
     Step,
+    Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
@@ -24,11 +28,18 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Facts,
     Files,
     GoAhead,
+    Hold,
     Intent,
     LookOnly,
     Part,
+    Preview,
+    Publish,
+    PublishHeld,
+    PublishPresent,
     Recover,
     Relation,
+    Repair,
+    Restore,
     State,
 )
 
@@ -90,7 +101,7 @@ def give_up(facts: Facts, intent: Intent) -> Move | None:
     if facts.state is not State.COMMITTED or not batch or not isinstance(intent, Recover):
         return None
     if facts.relation is not Relation.THERE:
-        for build in (batch.build, facts.held):
+        for build in (batch.build, facts.held.build if facts.held else None):
             if build and Beside(NEXT, build) in facts.beside:
                 return _into_place(facts, Beside(NEXT, build))
     return Step.SUPERSEDE if intent.replaces else Refused.FILES_LOST
@@ -103,8 +114,8 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
     if facts.relation is Relation.THERE:
         return None
     # a run was killed while it replaced the relation by the build that is held
-    if facts.held and Beside(NEXT, facts.held) in facts.beside:
-        return _into_place(facts, Beside(NEXT, facts.held))
+    if facts.held and Beside(NEXT, facts.held.build) in facts.beside:
+        return _into_place(facts, Beside(NEXT, facts.held.build))
     if facts.last and Beside(PUBLISHED, facts.last) in facts.beside:
         kept = Beside(PUBLISHED, facts.last)
         # these rows may be a copy, in another state
@@ -114,9 +125,38 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
     return None
 
 
+def withdraw(facts: Facts, _: Intent) -> Move | None:
+    """Withdraw a batch that nobody can finish, before the relation goes ahead of it."""
+    return Step.WITHDRAW if facts.is_superseded else None
+
+
+def write_record(facts: Facts, intent: Intent) -> Move | None:
+    """Write the record of held rows before the relation has them.
+
+    If the process is killed in between, the record is wrong, but the next run corrects it.
+    """
+    assert isinstance(intent, Hold)
+    is_written = facts.held is not None and facts.held.build == intent.build
+    return None if is_written else Write(intent.held)
+
+
+def take_ahead(facts: Facts, intent: Intent) -> Move | None:
+    """Let the relation take rows in place. Its version of before has those published last."""
+    assert isinstance(intent, Hold)
+    if not intent.in_place:
+        return None
+    if facts.marked.build != intent.build:
+        return Note(intent.build, None if intent.held.before else intent.keeps)
+    if facts.part is not Part.MARKED:
+        return Step.TAKE_AHEAD
+    if facts.held and facts.held.is_finished is not intent.is_finished:
+        return Write(replace(intent.held, is_finished=intent.is_finished, before=None))
+    return None
+
+
 def go_ahead(facts: Facts, intent: Intent) -> Move | None:
     """Let a next snapshot be the relation. The rows that were published last stay beside it."""
-    assert isinstance(intent, GoAhead)
+    assert isinstance(intent, GoAhead | Hold)
     if Beside(NEXT, intent.build) not in facts.beside:
         return None
     if intent.keeps and facts.relation is Relation.THERE:
@@ -164,6 +204,16 @@ def _into_place(facts: Facts, table: Beside, is_finishing: bool = True) -> Move:
     return Rename(table, is_finishing)
 
 
+_START: tuple[Rule, ...] = (
+    start.rebuild_on_request,
+    start.rebuild_as_held,
+    start.rebuild_unmirrored,
+    start.rebuild_returned,
+    start.refuse_out_of_step,
+    start.refuse_foreign,
+    start.compare,
+)
+
 RULES: dict[type[Intent], tuple[Rule, ...]] = {
     Recover: (
         take_part,
@@ -175,6 +225,27 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
         complete,
     ),
     GoAhead: (go_ahead,),
+    Hold: (withdraw, write_record, take_ahead, go_ahead),
     BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
     LookOnly: (refuse_moved_away,),
+    Publish: (start.refuse_stale, start.look_before_keeping, *_START),
+    Preview: (start.refuse_interrupted, refuse_moved_away, *_START),
+    PublishHeld: (
+        start.refuse_damaged_record,
+        start.forget_held,
+        start.refuse_other_build,
+        start.refuse_no_rows,
+        start.rebuild_as_held,
+        start.refuse_out_of_step,
+        start.compare,
+    ),
+    PublishPresent: (start.refuse_no_rows, start.rebuild_as_it_is),
+    Repair: (
+        start.refuse_repair,
+        start.refuse_no_rows,
+        start.refuse_out_of_step,
+        start.refuse_foreign,
+        start.compare,
+    ),
+    Restore: (start.keep_rows, start.fetch),
 }

@@ -23,14 +23,12 @@ from typing import Any
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS, TouchedRows
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
-    make_way,
-    table_beside,
-)
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import make_way
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.protocol.facts import PUBLISHED
+from dbt.adapters.openmirroring.protocol.facts import Facts, Itself, Kept
+from dbt.adapters.openmirroring.protocol.start import baseline_of, is_ahead, published_build
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,
@@ -173,18 +171,32 @@ class PublishedRows:
     Args:
         relation: the relation of these rows, possibly an earlier version of the snapshot; None if
             there is no such relation
-        build: the id of the build that has made them; None if they were not published
         marks: the marks of the snapshot
-        is_ahead: whether the snapshot is ahead of these rows, or may be
-        are_beside: whether they are in a separate table beside the snapshot
+        facts: what was known when they were found
     """
 
     warehouse: Warehouse
     relation: OpenMirroringRelation | None
-    build: str | None
     marks: Marks
-    is_ahead: bool = False
-    are_beside: bool = False
+    facts: Facts
+
+    @property
+    def build(self) -> str | None:
+        """The id of the build that has made them; None if they were not published."""
+        match baseline_of(self.facts):
+            case Itself(build):
+                return build
+        return published_build(self.facts)
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the snapshot is ahead of these rows, or may be."""
+        return is_ahead(self.facts)
+
+    @property
+    def are_beside(self) -> bool:
+        """Whether they are in a separate table beside the snapshot."""
+        return isinstance(baseline_of(self.facts), Kept)
 
     @property
     def is_view(self) -> bool:
@@ -205,29 +217,6 @@ class PublishedRows:
         if self.relation is None or self.is_view or self.is_past:
             return None
         return self.warehouse.describe(self.relation)
-
-
-def published_rows(
-    warehouse: Warehouse, target: OpenMirroringRelation, last: str | None, held: HeldRecord | None
-) -> PublishedRows:
-    """Find the rows of the build that was published last.
-
-    Args:
-        held: the record of a snapshot that is ahead
-    """
-    snapshot = warehouse.found(target)
-    marks = warehouse.marks(snapshot)
-    kept = warehouse.found(table_beside(target, PUBLISHED, last)) if last else None
-    if kept:
-        kept = kept.incorporate(version=warehouse.marks(kept).version_of(last))
-        return PublishedRows(warehouse, kept, last, marks, is_ahead=True, are_beside=True)
-    version = marks.version_of(last)
-    if snapshot and version:
-        past: OpenMirroringRelation = snapshot.incorporate(version=version)
-        return PublishedRows(warehouse, past, last, marks, is_ahead=True)
-    if held and held.is_of(marks.build) and marks.build != last:
-        return PublishedRows(warehouse, snapshot, None, marks, is_ahead=True)
-    return PublishedRows(warehouse, snapshot, marks.build, marks)
 
 
 def note_version(
@@ -318,8 +307,7 @@ def verify_state(
         if not _is_changed_since(warehouse, relation, description, version):
             return published
         if not has_published_columns(description, journal):
-            past: OpenMirroringRelation = relation.incorporate(version=version)
-            return PublishedRows(warehouse, past, published.build, published.marks)
+            return replace(published, relation=relation.incorporate(version=version))
     left = replace(journal, snapshot_state=expected)
     table.verify_state(left, found, lambda: _count(warehouse, relation))
     return published
