@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     ConcurrentPublicationError,
     SnapshotMismatchError,
 )
-from dbt.adapters.openmirroring.spark.relation import ZONE_PROPERTY
-from tests.unit.node.world import AFTER, BEFORE, ORDERS, ZONE, World, published_world
+from tests.unit.node.world import AFTER, BEFORE, ZONE, World, published_world
 
 FOLDER = "Files/LandingZone"
 HOST = "onelake.dfs.fabric.microsoft.com"
@@ -71,10 +69,6 @@ def destination(folder: Path, address: str) -> Destination:
     return Destination(Target(landing_zone=address), lambda: folder / "project", lambda: None)
 
 
-def id_of_an_earlier_version(address: str) -> str:
-    return hashlib.sha256(address.encode()).hexdigest()[:16]
-
-
 @pytest.mark.parametrize("kind", SPELLINGS)
 def test_a_landing_zone_has_one_id_however_it_is_spelled(tmp_path: Path, kind: str) -> None:
     ids = {destination(tmp_path, each).zone_id for each in spellings(kind, tmp_path)}
@@ -98,18 +92,14 @@ def test_two_landing_zones_have_two_ids(tmp_path: Path) -> None:
         assert [is_another_zone(id_, other) for other in ids].count(False) == 1
 
 
-def test_names_may_be_those_of_guids_and_an_id_without_a_kind_may_be_of_any_spelling(
-    tmp_path: Path,
-) -> None:
+def test_names_may_be_those_of_guids(tmp_path: Path) -> None:
     names, guids, folder = (
         destination(tmp_path / kind, spellings(kind, tmp_path / kind)[0]).zone_id
         for kind in SPELLINGS
     )
-    old = id_of_an_earlier_version(SPELLINGS["names"][0])
 
-    for one, other in ((names, guids), (names, old), (guids, old), (folder, old)):
-        assert not is_another_zone(one, other)
-        assert not is_another_zone(other, one)
+    assert not is_another_zone(names, guids)
+    assert not is_another_zone(guids, names)
     assert is_another_zone(names, folder)
     assert is_another_zone(guids, folder)
 
@@ -126,16 +116,12 @@ def publish_as_somebody_else(folder: Path, **config: Any) -> World:
 
 
 @pytest.mark.parametrize("number", range(len(SPELLINGS["folder"])))
-@pytest.mark.parametrize("is_old", [False, True])
 def test_a_table_that_somebody_else_has_published_is_refused_under_each_spelling(
-    tmp_path: Path, number: int, is_old: bool
+    tmp_path: Path, number: int
 ) -> None:
     world = published_world(tmp_path)
     other = publish_as_somebody_else(tmp_path)
     world.address = spellings("folder", tmp_path)[number].removeprefix("../")
-    if is_old:
-        id_ = id_of_an_earlier_version(f"{tmp_path}/{ZONE}//")
-        world.spark.table(ORDERS).properties[ZONE_PROPERTY] = id_
 
     with pytest.raises(SnapshotMismatchError, match="Somebody else has published this table"):
         world.run()
@@ -157,16 +143,6 @@ def test_a_table_that_somebody_else_has_published_is_refused_where_its_landing_z
         moved.run()
 
     assert (moved.mirrored, moved.rows) == (list(OTHERS), list(BEFORE))
-
-
-def test_a_table_with_the_id_of_an_earlier_version_is_published_as_before(tmp_path: Path) -> None:
-    world = published_world(tmp_path)
-    id_ = id_of_an_earlier_version("zone/")
-    world.spark.table(ORDERS).properties[ZONE_PROPERTY] = id_
-
-    assert world.run().publication == "changes"
-
-    world.assert_right(AFTER)
 
 
 def test_a_table_that_was_published_to_another_landing_zone_meanwhile_is_rebuilt(

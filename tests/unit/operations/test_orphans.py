@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Callable
 from typing import Any
@@ -12,8 +11,6 @@ import yaml
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.inventory import LandedTable, published_folders
-from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import _checksum
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations.project_tables import (
     Outcome,
@@ -81,15 +78,6 @@ def of_another_project(storage: Storage) -> None:
     publish(storage, "theirs", target="dev", command="second")
 
 
-def of_an_earlier_version(storage: Storage) -> None:
-    """Its records have no target."""
-    publish(storage, "orders", "theirs", target="dev")
-    journal = TableFolder("sales", "theirs").journal
-    record = json.loads(storage.read(journal) or b"")
-    del record["batch"]["owner"]["target"], record["checksum"]
-    storage.write(journal, json.dumps({**record, "checksum": _checksum(record)}).encode())
-
-
 @pytest.mark.parametrize(
     ("publish_theirs", "why"),
     [
@@ -99,7 +87,6 @@ def of_an_earlier_version(storage: Storage) -> None:
         ),
         (of_another_schema, "this target has no schema 'dev_bob'; here, "),
         (of_another_project, "it may be of another project 'shop'; here, "),
-        (of_an_earlier_version, "an earlier version of dbt-openmirroring published it last"),
     ],
 )
 def test_tables_that_others_may_publish_are_listed_and_dropped_only_by_name(

@@ -117,11 +117,10 @@ class Target(Identity):
 def is_another_zone(id_: str, other: str) -> bool:
     """Check whether two ids are certainly those of two landing zones.
 
-    Names may be those of GUIDs. And an id without a kind is of an earlier version, which made
-    another one of each spelling.
+    Names may be those of GUIDs.
     """
     kinds = {id_.partition(":")[0], other.partition(":")[0]}
-    return id_ != other and ":" in id_ and ":" in other and kinds != {_NAMES, _GUIDS}
+    return id_ != other and kinds != {_NAMES, _GUIDS}
 
 
 class Destination:

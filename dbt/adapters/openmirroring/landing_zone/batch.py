@@ -193,7 +193,7 @@ class Owner:
     Args:
         node: the unique id of the node
         schema: the schema of the node's relation
-        target: the name of the target in the profile; empty in records of earlier versions
+        target: the name of the target in the profile
         user: the name of the user on their machine; empty if it is unknown
     """
 

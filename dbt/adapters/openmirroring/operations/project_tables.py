@@ -402,8 +402,6 @@ class ProjectTables:
     def _other_publisher(self, journal: Journal, together: Collection[str]) -> str:
         """Return why somebody else may publish a table without a node; empty if nobody does."""
         owner = journal.batch.owner
-        if not owner.target:
-            return "an earlier version of dbt-openmirroring published it last, for some target"
         if owner.target != self._target:
             return f"the target {shown(owner.target)!r} published it last"
         if owner.schema not in self._schemas:
