@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,6 +33,14 @@ def waiting(seconds: float, happens: Callable[[], bool] = bool) -> Callable[[Any
         return saw(happened)
 
     return steps
+
+
+@pytest.fixture
+def terminal() -> Iterator[None]:
+    """Ctrl-C interrupts, which a shell lets processes in the background ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_probes_wait_side_by_side_and_those_of_a_lane_one_after_another() -> None:
@@ -114,6 +122,7 @@ def test_everything_is_removed_in_reverse_though_one_thing_cannot_be() -> None:
     assert told == ["a process was not removed: 403"]
 
 
+@pytest.mark.usefixtures("terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_the_first_interruption_stops_the_probes_and_no_other_one_does_anything(
     number: signal.Signals,
