@@ -59,6 +59,7 @@ def test_rows_are_published_at_the_end_of_the_command_in_which_their_tests_pass(
 
 
 @pytest.mark.needs(session="files are looked at only on this machine")
+@pytest.mark.needs(parquet="only files of Parquet tables are looked at")
 def test_rows_in_the_same_files_are_not_held(tested: Project) -> None:
     assert tested.dbt("build")
 
