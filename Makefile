@@ -31,7 +31,7 @@ test-all: $(INSTALLED) ## Test everything that this machine can, also other size
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/unit tests/functional --ignore tests/functional/faults --ignore tests/functional/elsewhere
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and try many histories; not part of test-all
-	$(BIN)/python -m pytest -n 2 --dist worksteal --many tests/functional/faults tests/functional/processes/test_histories.py tests/unit/landing_zone/test_power_loss.py
+	$(BIN)/python -m pytest -n 2 --dist worksteal --many tests/functional/faults tests/functional/processes/test_histories.py tests/unit/landing_zone/test_power_loss.py tests/unit/landing_zone/test_records.py
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
