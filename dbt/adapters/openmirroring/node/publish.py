@@ -43,7 +43,12 @@ from dbt.adapters.openmirroring.protocol.facts import (
     PublishPresent,
     Recover,
 )
-from dbt.adapters.openmirroring.protocol.start import goes_ahead, hold_of, may_keep_rows
+from dbt.adapters.openmirroring.protocol.start import (
+    build_ahead,
+    goes_ahead,
+    hold_of,
+    may_keep_rows,
+)
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     UNMIRRORED_PROPERTY,
@@ -164,7 +169,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         def mark() -> None:
             # rows that nobody has published before, whatever build they come from
             why = "until mirror_rebuild has ended"
-            before = attempt.published.marks.build if attempt.published.is_ahead else None
+            before = build_ahead(attempt.published.facts)
             attempt.publication.hold(build, why, attempt.rebuild, before=before)
             node.warehouse.mark(node.target, attempt.marks)
             if attempt.published.marks.unmirrored:

@@ -75,6 +75,11 @@ def is_ahead(facts: Facts) -> bool:
     return isinstance(baseline_of(facts), Earlier | Kept | Unpublished)
 
 
+def build_ahead(facts: Facts) -> str | None:
+    """Return the id of the build that is the relation, if that is ahead."""
+    return facts.marked.build if is_ahead(facts) else None
+
+
 def goes_ahead(facts: Facts, intent: Publish) -> bool:
     """Check whether a build becomes the relation before its rows are published."""
     return intent.is_held or intent.has_hooks or is_ahead(facts)
@@ -84,7 +89,7 @@ def hold_of(
     facts: Facts, build: str, rebuild: str | None, is_finished: bool, in_place: bool
 ) -> Hold:
     """Return how a build becomes the relation before its rows are published."""
-    before = facts.marked.build if is_ahead(facts) else None
+    before = build_ahead(facts)
     # the relation has the rows of a run that has failed until it has taken those of this one
     is_failed = in_place and before and not (facts.ahead and facts.ahead.is_finished)
     held = Held(build, rebuild, is_finished and not is_failed, before)
