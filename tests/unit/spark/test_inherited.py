@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dbt.adapters.openmirroring.spark.embedded import settings
 from dbt.adapters.openmirroring.spark.embedded.settings import (
     can_stay_ready,
     inherited,
@@ -215,6 +216,18 @@ def test_files_that_change_all_the_time_do_not_differ(place: Place) -> None:
     place.write("warehouse/orders/b.parquet", "1")
 
     assert place.differing(before) == set()
+
+
+@pytest.mark.parametrize("module", ["keeper.py", "jvm.py"])
+def test_another_build_of_what_has_started_the_jvm_differs(place: Place, module: str) -> None:
+    place.write("package/keeper.py", "1")
+    place.write("package/jvm.py", "1")
+    place.monkeypatch.setattr(settings, "__file__", str(place.path / "package" / "settings.py"))
+    before = place.found()
+
+    place.rebuild(f"package/{module}")
+
+    assert place.differing(before) == {"dbt-openmirroring"}
 
 
 def test_a_data_source_in_python_that_is_installed_differs(place: Place) -> None:

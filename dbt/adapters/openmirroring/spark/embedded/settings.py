@@ -63,6 +63,9 @@ _COLLECTOR = (
     "-XX:MinHeapSize=64m",
 )
 
+# the modules of this package that leave something with a JVM, which later commands find there
+_IN_JVM = ("keeper.py", "jvm.py")
+
 # where users set options of the JVM, besides Spark's file of defaults
 _JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
 _JAVA_VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
@@ -331,7 +334,7 @@ def inherited(
         "Spark": [spark_home, *_states(_below(spark_home / "jars"))],
         # a JVM asks for them once (`DataSourceManager`)
         "data sources in Python": _states(sources, with_times=False),
-        "dbt-openmirroring": [version, *_states([Path(__file__).with_name("keeper.py")])],
+        "dbt-openmirroring": [version, *_states(map(Path(__file__).with_name, _IN_JVM))],
         "Spark's file of defaults": spark_defaults(),
         **{f"setting {name}": value for name, value in settings.items()},
         **{f"variable {name}": value for name, value in environment.items()},
