@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Rebuild,
     Refused,
     Rename,
+    Restate,
     Start,
     Step,
     Write,
@@ -31,8 +32,8 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Earlier,
     Facts,
     Files,
+    GoAhead,
     Held,
-    Hold,
     Intent,
     Itself,
     Kept,
@@ -181,8 +182,7 @@ class Run:
     steps: list[str] = field(default_factory=list)
 
     def carry_out(self) -> Start | Done | Refused:
-        is_superseded = isinstance(self.intent, Hold)
-        self.manifest = None if is_superseded else self.world.manifest
+        self.manifest = None if self.has_record else self.world.manifest
         for _ in range(MOST):
             move = next_action(self.observe(), self.intent)
             if isinstance(move, Compare | Rebuild | Fetch | Done | Refused):
@@ -192,6 +192,11 @@ class Run:
                 self.steps.append(what)
                 self.watch(before, self.world, what)
         raise AssertionError(f"It does not come to an end: {self.steps[-4:]}")
+
+    @property
+    def has_record(self) -> bool:
+        """Whether rows are held, once earlier runs are recovered."""
+        return isinstance(self.intent, GoAhead) and self.intent.held is not None
 
     def observe(self) -> Facts:
         world, journal, manifest = self.world, self.world.journal, self.manifest
@@ -217,7 +222,7 @@ class Run:
             rows=self.rows,
             has_folder=self.has_folder,
             has_finished=self.has_finished,
-            is_superseded=isinstance(self.intent, Hold) and world.manifest is not None,
+            is_superseded=self.has_record and world.manifest is not None,
             elsewhere="",
         )
 
@@ -236,11 +241,13 @@ class Run:
                 yield f"drop {table.kind}", world.without(table)
             case Step.DROP_RELATION:
                 yield "drop relation", replace(world, relation=None, is_checked=False)
-            case Step.KEEP_STATE:
+            case Restate(build):
                 assert world.journal
                 self.is_state_kept = True
-                copy = dict(world.beside)[Beside(PUBLISHED, world.journal.build)]
-                journal = replace(world.journal, state=len(copy.versions) - 1, is_before=False)
+                copy = dict(world.beside).get(Beside(PUBLISHED, build)) or world.relation
+                assert copy
+                state = len(copy.versions) - 1
+                journal = replace(world.journal, build=build, state=state, is_before=False)
                 yield "keep state", replace(world, journal=journal)
             case Look.AT_NEXT:
                 self.unmirrored = frozenset(
@@ -259,7 +266,12 @@ class Run:
                 assert world.relation
                 found = world.relation
                 noted = (published, len(found.versions) - 1) if published else found.noted
-                yield "note", replace(world, relation=replace(found, build=build, noted=noted))
+                noted_now = replace(found, build=build, noted=noted, is_unmirrored=False)
+                yield "note", replace(world, relation=noted_now)
+            case Step.UNMIRROR:
+                assert world.relation
+                found = replace(world.relation, build=None, noted=None, is_unmirrored=True)
+                yield "unmirror", replace(world, relation=found)
             case Step.TAKE_AHEAD:
                 assert world.relation
                 self.part = Part.MARKED

@@ -50,7 +50,13 @@ from dbt.adapters.openmirroring.protocol.facts import (
     State,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
-from dbt.adapters.openmirroring.protocol.start import goes_ahead, hold_of, is_ahead, may_keep_rows
+from dbt.adapters.openmirroring.protocol.start import (
+    build_ahead,
+    goes_ahead,
+    hold,
+    is_ahead,
+    may_keep_rows,
+)
 from tests.unit.protocol.tables import Batch, Run, Table, World, state_of
 
 OLD, NEW, LATER = frozenset({1, 2}), frozenset({2, 3, 4}), frozenset({4, 5})
@@ -102,7 +108,7 @@ def runs() -> Iterator[tuple[str, list[World]]]:
         yield "a change in place", [world, built, committed(built, in_place)]
     for first, keeps in ((published(), "old"), (World(), None)):
         built = replace(first, held=Held("new")).having(NEXT, "new", table)
-        worlds = list(going_ahead(built, GoAhead("new", keeps)))
+        worlds = list(going_ahead(built, GoAhead("new", keeps=keeps)))
         last = committed(worlds[-1], Batch("publication", "new", NEW))
         yield "a held build", [built, *worlds, last]
     world = published(version=1)
@@ -261,14 +267,13 @@ def go_on(run: Run, end: Start, in_place: bool = False) -> Iterator[World]:
         return
     reason = end.reason if isinstance(end, Rebuild) else None
     facts = run.observe()
-    before = facts.marked.build if is_ahead(facts) else None
     if isinstance(intent, Publish):
         batch = Batch("run", "run", LATER)
         built = world if in_place else world.having(NEXT, "run", Table((LATER,), "run"))
         yield built
         if goes_ahead(facts, intent):
-            hold = hold_of(facts, "run", reason, not intent.has_hooks, in_place)
-            worlds = acted(built, hold, keeps=hold.keeps is not None)
+            ahead = hold(facts, Held("run", reason, not intent.has_hooks), in_place)
+            worlds = acted(built, ahead, keeps=ahead.keeps is not None)
             yield from worlds
             if intent.is_held:
                 return
@@ -280,9 +285,9 @@ def go_on(run: Run, end: Start, in_place: bool = False) -> Iterator[World]:
         built, build = world, relation.build or "none"
         if isinstance(intent, PublishPresent):
             build = "run"
-            held = replace(world, held=Held(build, reason, before=before))
-            built = replace(held, relation=replace(relation, build=build, is_unmirrored=False))
-            yield from (held, built)
+            worlds = acted(world, GoAhead(build, Held(build, reason), build_ahead(facts)))
+            yield from worlds
+            built = worlds[-1]
         batch = Batch("later", build, relation.rows, state=len(relation.versions) - 1)
     done = committed(built, batch)
     yield from (done, *acted(done, Recover(), batch.id))
@@ -527,7 +532,7 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
             part=part,
             unmirrored=unmirrored,
         )
-        for intent in (*INTENTS, GoAhead("2", "1")):
+        for intent in (*INTENTS, GoAhead("2", keeps="1")):
             match next_action(facts, intent):
                 case Rename(table):
                     assert table in tables

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -25,7 +25,6 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     PublishedRows,
     move,
-    note_version,
     snapshot_state,
     snapshot_version,
     take_in_place,
@@ -44,6 +43,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Rebuild,
     Refused,
     Rename,
+    Restate,
     Step,
     Write,
 )
@@ -66,7 +66,16 @@ from dbt.adapters.openmirroring.protocol.facts import (
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
 from dbt.adapters.openmirroring.protocol.start import baseline_of
-from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    BUILD_PROPERTY,
+    UNMIRRORED_PROPERTY,
+    VERSION_PROPERTY,
+    Marks,
+    OpenMirroringRelation,
+)
+
+# the rows that a relation takes in place, and which of its rows they replace
+TakenRows: TypeAlias = tuple[OpenMirroringRelation, TouchedRows]
 
 
 def recover(
@@ -108,8 +117,8 @@ class Table:
         publication: locks the table folder; None for an intent that changes no record
         manifest: a committed batch
         journal, held: the records, without a publication
-        known: what is known of the relation
-        why: why its rows are held
+        marks: those of the relation; None if they are not known
+        properties: what the relation is marked with, together with its build
         taking: the rows that it takes in place before they are published
     """
 
@@ -120,9 +129,10 @@ class Table:
     journal: Journal | None = None
     held: HeldRecord | None = None
     is_superseded: bool = False
-    known: Facts = field(default_factory=Facts)
-    why: str = ""
-    taking: tuple[OpenMirroringRelation, TouchedRows] | None = None
+    marks: Marks | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    taking: TakenRows | None = None
+    _known: Facts = field(default_factory=Facts)
     _lost: StagedFilesLostError | None = None
     _state: str | None = None
 
@@ -144,6 +154,16 @@ class Table:
                     "changed. Run the node once without `--empty`, `--sample` and `dry_run`, "
                     "which repairs it."
                 )
+            if move in (Refused.DROPPED, Refused.REPLACED_BY_VIEW):
+                what, why = (
+                    ("dropped {}", "so there is nothing to publish")
+                    if move is Refused.DROPPED
+                    else ("replaced {} by a view", "and views are not mirrored")
+                )
+                raise CompilationError(
+                    f"A post-hook has {what.format(self.target)}, {why}. The mirror keeps the "
+                    "rows that were published last. Remove the hook and run again."
+                )
             if move is Refused.FILES_LOST:
                 assert self._lost, "it was found before"
                 raise self._lost
@@ -160,29 +180,34 @@ class Table:
         journal = records.last if records else self.journal
         held = records.held if records else self.held
         manifest, place = self.manifest, Relation.MISSING
-        if self.warehouse.found(self.target):
+        found, marks = self.warehouse.found(self.target), self.marks or Marks()
+        if found:
             place = Relation.THERE
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
         return replace(
-            self.known,
+            self._known,
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
-            held=Held(held.build, held.rebuild, held.is_finished, held.before) if held else None,
+            held=Held(held.build, held.rebuild, held.is_finished, held.before, held.why)
+            if held
+            else None,
             is_superseded=bool(records and records.is_superseded),
             is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
             beside=tuple(self._beside),
+            marked=Marked(
+                marks.build, marks.published, marks.unmirrored, bool(found and found.is_view)
+            ),
         )
 
     def published(self) -> PublishedRows:
         """Find the rows that were published last, as Spark has them now."""
         warehouse, found = self.warehouse, self.warehouse.found(self.target)
-        marks = warehouse.marks(found)
-        is_view = bool(found and found.is_view)
-        self._know(marked=Marked(marks.build, marks.published, marks.unmirrored, is_view))
-        facts, relation = self.observe(), found
+        if self.marks is None:
+            self.marks = warehouse.marks(found)
+        facts, relation, marks = self.observe(), found, self.marks
         match baseline_of(facts):
             case Kept(table):
                 kept = self._beside[table]
@@ -190,6 +215,23 @@ class Table:
             case Earlier(version) if found:
                 relation = found.incorporate(version=version)
         return PublishedRows(warehouse, relation, marks, facts)
+
+    def look_again(self) -> PublishedRows:
+        """Find them after code of the user, which may have changed what dbt has listed."""
+        warehouse, before, found = self.warehouse, self.marks, self.warehouse.found(self.target)
+        try:
+            self.marks = Marks.of(warehouse.properties(self.target))
+        except DbtDatabaseError:
+            warehouse.list_again(self.target)
+            if warehouse.found(self.target):
+                raise
+            self.marks = Marks()
+        else:
+            if before and self.marks.build != before.build:
+                warehouse.list_again(self.target)
+            elif found is None or found.information:  # with the properties of before
+                warehouse.cache(replace(found or self.target, information=None))
+        return self.published()
 
     @property
     def is_interrupted(self) -> bool:
@@ -202,7 +244,7 @@ class Table:
         return self.warehouse.found(self.target) or self.target
 
     def _know(self, **facts: Any) -> None:
-        self.known = replace(self.known, **facts)
+        self._known = replace(self._known, **facts)
 
     def _committed(self, manifest: Manifest) -> Committed:
         batch = manifest.batch
@@ -228,18 +270,19 @@ class Table:
                 if is_finishing:
                     remove_dropped(self.warehouse, self.target)
                 move(self.warehouse, self._beside.pop(following), self.target)
+                self.marks = Marks(following.id)
             case Drop(left):
                 self.warehouse.drop(self._beside.pop(left))
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
             case Note(build, published):
-                if published:
-                    version = snapshot_version(self.warehouse, self.target)
-                    note_version(self.warehouse, self.target, published, version, build)
-                else:
-                    self.warehouse.mark(self.target, {BUILD_PROPERTY: build})
-                self._know(marked=Marked(build))
+                self._note(build, published)
+            case Step.UNMIRROR:
+                # before it has other rows than those that were published
+                self.warehouse.mark(self.target, {UNMIRRORED_PROPERTY: "true"})
+                self.warehouse.unmark(self.target, [BUILD_PROPERTY, VERSION_PROPERTY])
+                self.marks = Marks(unmirrored=True)
             case Step.TAKE_AHEAD:
                 assert self.taking, "the relation takes rows in place"
                 take_in_place(self.warehouse, self.target, *self.taking)
@@ -253,16 +296,32 @@ class Table:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)
 
-    def _change_records(self, action: Look | Step | Write, publication: Publication) -> None:
+    def _note(self, build: str, published: str | None) -> None:
+        marks, properties = self.marks or Marks(), {BUILD_PROPERTY: build, **self.properties}
+        if published:
+            version = snapshot_version(self.warehouse, self.target)
+            marks = replace(marks, published=(published, version))
+            properties[VERSION_PROPERTY] = f"{published} {version}"
+        self.warehouse.mark(self.target, properties)
+        if marks.unmirrored:
+            self.warehouse.unmark(self.target, [UNMIRRORED_PROPERTY])
+        self.marks = replace(marks, build=build, unmirrored=False)
+
+    def _change_records(
+        self, action: Look | Step | Write | Restate, publication: Publication
+    ) -> None:
         match action:
-            case Write(Held(build, rebuild, is_finished, before)):
-                publication.hold(build, self.why, rebuild, is_finished, before)
+            case Write(Held(build, rebuild, is_finished, before, why)):
+                publication.hold(build, why, rebuild, is_finished, before)
                 return
             case Step.WITHDRAW:
                 publication.withdraw_superseded()
                 return
-            case Step.KEEP_STATE:
-                self._keep_state(publication)
+            case Step.FORGET_HELD:
+                publication.delete_held_record()
+                return
+            case Restate(build):
+                self._restate(publication, build)
                 return
         manifest = self.manifest
         assert manifest, "a batch was committed"
@@ -292,13 +351,13 @@ class Table:
                 publication.supersede(manifest)
                 self.manifest, self.is_superseded = None, True
 
-    def _keep_state(self, publication: Publication) -> None:
-        last = publication.last
+    def _restate(self, publication: Publication, build: str) -> None:
+        last, state = publication.last, None
         assert last, "a build was published"
-        build = last.batch.build
-        kept, state = self._beside[Beside(PUBLISHED, build)], None
-        if not self.warehouse.marks(kept).version_of(build):
-            state = snapshot_state(self.warehouse, kept, self.warehouse.describe(kept))
+        kept = self._beside.get(Beside(PUBLISHED, build))
+        table = kept or self._there
+        if not (kept and self.warehouse.marks(kept).version_of(build)):
+            state = snapshot_state(self.warehouse, table, self.warehouse.describe(table))
         publication.keep(last, build, state)
         self._know(is_state_kept=True)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.advance import Table
@@ -24,11 +24,11 @@ from dbt.adapters.openmirroring.node.snapshot.snapshot import (
     snapshot_state,
 )
 from dbt.adapters.openmirroring.node.user_code import first_word, may_change, without_comments
-from dbt.adapters.openmirroring.protocol.facts import PUBLISHED, Rows
+from dbt.adapters.openmirroring.protocol.facts import PUBLISHED, Relation, Rows
+from dbt.adapters.openmirroring.protocol.start import REPLACED
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,
-    Marks,
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.text.errors import RefusedError, RunError, quoted_text
@@ -36,7 +36,6 @@ from dbt.adapters.openmirroring.text.errors import RefusedError, RunError, quote
 # the first words of statements that may end the history of a table, with its earlier versions
 _REPLACING = {"create", "drop", "replace"}
 
-REPLACED = "a hook has replaced the table in Spark"
 _CHANGED_ROWS = "code of the node has changed the table in Spark"
 
 # the state of a table that keeps earlier versions
@@ -94,15 +93,17 @@ class CodeBefore:
         is_certain = published.are_beside or self._before != _FIRST_VERSION
         if is_same and is_certain and not is_kept:
             return replace(published), None  # it is described again: columns may have changed
-        marks = marks_now(self.node)
-        if marks is None and self.extends:
+        records = Table(warehouse, target, journal=self.table.last, marks=published.marks)
+        found = records.look_again()
+        is_dropped = found.facts.relation is not Relation.THERE
+        if is_dropped and self.extends:
             raise RefusedError(
                 f"A hook has dropped {target}, but the SQL of this run was compiled to extend its "
                 "rows. Nothing was published. Remove the hook and run again; for a table that is "
                 "built anew in each run, set `materialized: table`.",
                 code="OM414",
             )
-        is_other = marks is None or marks.build != published.marks.build
+        is_other = is_dropped or found.marks.build != published.marks.build
         if is_same and not is_other and self._before is not None:
             if self._copy:
                 warehouse.drop(self._copy)
@@ -116,7 +117,8 @@ class CodeBefore:
             if self._version is None and self._before == self.table.last.snapshot_state:
                 return _doubted(published), _CHANGED_ROWS
             self._note()
-        return Table(warehouse, target, journal=self.table.last).published(), None
+            records.marks = None
+        return records.published(), None
 
     def _keep(self, statement: str) -> bool:
         """Keep the published rows if a statement may change them. Return True: it is to run."""
@@ -176,14 +178,11 @@ def _doubted(published: PublishedRows) -> PublishedRows:
     return replace(published, facts=replace(published.facts, rows=Rows.FOREIGN))
 
 
-def run_post_hooks(node: Node, build: str) -> bool:
-    """Run the post-hooks of a node, of which this build is the snapshot already.
-
-    Returns:
-        whether a hook has replaced the table, with the earlier versions that it may have had
+def run_post_hooks(node: Node) -> None:
+    """Run the post-hooks of a node, whose build is the snapshot already.
 
     Raises:
-        DbtRuntimeError: if a hook fails, or has dropped the relation
+        RunError: if a hook fails
     """
     target = node.target
     why = f"{target} has the new rows in Spark, and the mirror keeps those published last."
@@ -191,37 +190,3 @@ def run_post_hooks(node: Node, build: str) -> bool:
         node.run_post_hooks()
     except DbtRuntimeError as error:
         raise RunError(f"A post-hook failed: {quoted_text(error)}\n{why}", code="OM415") from error
-    found = marks_now(node)
-    if found is None:
-        raise CompilationError(
-            f"A post-hook has dropped {target}, so there is nothing to publish. The mirror keeps "
-            "the rows that were published last. Remove the hook and run again."
-        )
-    if found.build == build:
-        return False
-    node.warehouse.list_again(target)
-    relation = node.warehouse.found(target)
-    if relation and relation.is_view:
-        raise CompilationError(
-            f"A post-hook has replaced {target} by a view, and views are not mirrored. The mirror "
-            "keeps the rows that were published last. Remove the hook and run again."
-        )
-    node.warehouse.mark(target, {BUILD_PROPERTY: build})
-    return True
-
-
-def marks_now(node: Node) -> Marks | None:
-    """Return the marks of a snapshot after the user's code; None if the code has dropped it."""
-    warehouse, target = node.warehouse, node.target
-    try:
-        properties = warehouse.properties(target)
-    except DbtDatabaseError:
-        warehouse.list_again(target)
-        if warehouse.found(target) is None:
-            return None
-        raise
-    found = warehouse.found(target)
-    if found is None or found.information:
-        # dbt's list has the properties of before
-        warehouse.cache(replace(found or target, information=None))
-    return Marks.of(properties)

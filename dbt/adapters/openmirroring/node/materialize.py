@@ -29,22 +29,18 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
     tidy,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import take_in_place
 from dbt.adapters.openmirroring.node.start import intent_of, start
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.protocol.actions import Rebuild
 from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly, Preview
 from dbt.adapters.openmirroring.spark.relation import (
-    BUILD_PROPERTY,
     CHECKED_PROPERTY,
     UNMIRRORED_PROPERTY,
-    VERSION_PROPERTY,
     OpenMirroringRelation,
 )
 
 _UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
-_PUBLICATION = (BUILD_PROPERTY, VERSION_PROPERTY)
 
 
 def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
@@ -106,14 +102,9 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
         rows = next_rows(node, scratch, was_incremental, snapshot)
         following, response = build(node, rows, scratch, _UNMIRRORED)
         verify_contract(node, following)
-        if rows.touched:
-            # marked before it has other rows than those that were published
-            warehouse.mark(target, _UNMIRRORED)
-            warehouse.unmark(target, _PUBLICATION)
-            take_in_place(warehouse, target, following, rows.touched)
-            warehouse.replaced(target)
-        else:
-            Table(warehouse, target).advance(GoAhead(build_id))
+        taking = (following, rows.touched) if rows.touched else None
+        ahead = GoAhead(build_id, in_place=taking is not None)
+        Table(warehouse, target, taking=taking).advance(ahead)
     return response
 
 

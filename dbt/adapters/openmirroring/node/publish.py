@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.advance import Table, recover
+from dbt.adapters.openmirroring.node.advance import Table, TakenRows, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import (
     Planner,
@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.node.decide import (
     refuse_deletion,
     too_many_deleted,
 )
-from dbt.adapters.openmirroring.node.hooks import REPLACED, CodeBefore, marks_now, run_post_hooks
+from dbt.adapters.openmirroring.node.hooks import CodeBefore, run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
@@ -36,22 +36,24 @@ from dbt.adapters.openmirroring.node.start import intent_of, look_at_rows, start
 from dbt.adapters.openmirroring.protocol.actions import Done, Rebuild, Start
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
-    Facts,
+    Explain,
+    GoAhead,
+    Held,
     Intent,
     Publish,
     PublishHeld,
     PublishPresent,
     Recover,
+    Settle,
 )
 from dbt.adapters.openmirroring.protocol.start import (
     build_ahead,
     goes_ahead,
-    hold_of,
+    hold,
     may_keep_rows,
 )
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
-    UNMIRRORED_PROPERTY,
     ZONE_PROPERTY,
     OpenMirroringRelation,
 )
@@ -90,6 +92,10 @@ class Attempt:
         zone_id = self.destination.zone_id
         return {BUILD_PROPERTY: self.publication.batch_id, ZONE_PROPERTY: zone_id}
 
+    def held(self, why: str) -> Held:
+        """Return the record that the build of this attempt is ahead."""
+        return Held(self.publication.batch_id, self.rebuild, why=why)
+
     def start(self, intent: Intent) -> Start | Done:
         """Let the protocol decide whether and how this attempt goes on."""
         end, self.published = start(
@@ -98,11 +104,25 @@ class Attempt:
         self.rebuild = end.reason if isinstance(end, Rebuild) else None
         return end
 
-    def find_published(self) -> None:
-        """Find the rows that were published last again, as Spark has them now."""
-        table = Table(self.node.warehouse, self.node.target, self.publication)
-        self.published = table.published()
-        ahead = self.published.facts.ahead
+    @property
+    def table(self) -> Table:
+        node, marks = self.node, self.published.marks
+        return Table(
+            node.warehouse, node.target, self.publication, marks=marks, properties=self.marks
+        )
+
+    def advance(self, intent: Intent, taking: TakenRows | None = None) -> None:
+        """Do what the protocol says for an intent that only changes where rows are."""
+        table = replace(self.table, taking=taking)
+        table.advance(intent)
+        self._found(table.published())
+
+    def look_again(self) -> None:
+        """Find the rows that were published last again, after code of the user."""
+        self._found(self.table.look_again())
+
+    def _found(self, published: PublishedRows) -> None:
+        self.published, ahead = published, published.facts.ahead
         self.rebuild = ahead.rebuild if ahead else None
 
 
@@ -147,7 +167,6 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
         if intent.is_held:
             return _hold_rows(attempt, rows)
         _go_ahead(attempt, rows)
-        attempt.find_published()
         return _publish_snapshot(attempt)
 
 
@@ -164,19 +183,10 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         built = attempt.planner.described(node.target)
         plan = _plan(attempt, built)
         refuse_deletion(node, plan)
-        build = attempt.publication.batch_id
-
-        def mark() -> None:
-            # rows that nobody has published before, whatever build they come from
-            why = "until mirror_rebuild has ended"
-            before = build_ahead(attempt.published.facts)
-            attempt.publication.hold(build, why, attempt.rebuild, before=before)
-            node.warehouse.mark(node.target, attempt.marks)
-            if attempt.published.marks.unmirrored:
-                node.warehouse.unmark(node.target, [UNMIRRORED_PROPERTY])
-            node.warehouse.cache(node.target.carrying(build))
-
-        return commit(attempt, plan, built, build, before=mark)
+        # rows that nobody has published before, whatever build they come from
+        held = attempt.held("until mirror_rebuild has ended")
+        ahead = GoAhead(held.build, held, build_ahead(attempt.published.facts))
+        return commit(attempt, plan, built, held.build, before=lambda: attempt.advance(ahead))
 
 
 def publish_held(
@@ -218,8 +228,8 @@ def recover_node(node: Node, destination: Destination) -> None:
 def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
-        if not publication.pending() and (held := publication.held):
-            publication.hold(held.build, why, held.rebuild, held.is_finished, held.before)
+        manifest = publication.pending()
+        Table(node.warehouse, node.target, publication, manifest).advance(Explain(why))
 
 
 def _run_code_before(attempt: Attempt, intent: Publish, extends: bool) -> None:
@@ -228,8 +238,7 @@ def _run_code_before(attempt: Attempt, intent: Publish, extends: bool) -> None:
     if attempt.rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
         if node.has_code_before and goes_ahead(published.facts, intent):
-            marks_now(node)  # it lists the relation again, if this code has dropped it
-            found = Table(node.warehouse, node.target, publication).published()
+            found = attempt.table.look_again()
             attempt.published = look_at_rows(node, publication, found)
         return
     if node.has_own_code:
@@ -264,7 +273,7 @@ def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
     built = attempt.planner.next_snapshot(following, rows)
     plan = _plan(attempt, built)  # 2 and 3
     if plan.is_void:
-        return _keep_snapshot(attempt, following, plan)
+        return _keep_snapshot(attempt, plan)
     if plan.starts_folder and rows.touched:  # of all rows, only a part was computed
         query = node.warehouse.sql(
             "mirror_with_touched_rows",
@@ -276,7 +285,7 @@ def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
         return _publish_rows(attempt, NextRows(query))
     finding = beyond_limit(node, plan)
     if finding:
-        _make_snapshot(attempt, following, rows, finding)
+        _make_snapshot(attempt, following, rows, attempt.held(finding))
         attempt.destination.builds[node.owner.node] = publication.batch_id
         raise too_many_deleted(node, finding)
     return commit(attempt, plan, built, publication.batch_id)
@@ -286,20 +295,16 @@ def _publish_snapshot(
     attempt: Attempt, is_limited: bool = True, wait_for_turn: Callable[[], None] = lambda: None
 ) -> MirrorResponse:
     """Publish the rows of a snapshot that is ahead of the mirror, as they are now."""
-    node, publication, build = attempt.node, attempt.publication, attempt.published.marks.build
+    node, build = attempt.node, attempt.published.marks.build
     assert build, "a snapshot that is ahead has a build"
     built = attempt.planner.next_snapshot(node.target, None)
     plan = _plan(attempt, built)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
     if finding:
-        publication.hold(build, finding, attempt.rebuild)
+        attempt.advance(GoAhead(build, replace(attempt.held(finding), build=build)))
         raise too_many_deleted(node, finding)
     if plan.is_void:
-        assert plan.journal, "a table is unchanged only since it was published"
-        state = snapshot_state(node.warehouse, node.target, built.description)
-        publication.keep(plan.journal, build, state)
-        Table(node.warehouse, node.target, publication).advance(Recover())
-        publication.delete_held_record()
+        attempt.advance(Settle())
         return MirrorResponse.unchanged(plan)
 
     def wait() -> None:
@@ -335,15 +340,15 @@ def commit(
 
 def _hold_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
-    node, publication, why = attempt.node, attempt.publication, attempt.node.options.held_until
+    node, why = attempt.node, attempt.node.options.held_until
     unchanged = _go_ahead(attempt, rows)
     if unchanged:
         return unchanged
     if node.has_post_hooks:
-        attempt.find_published()
         attempt.planner.check(attempt.planner.described(node.target))
-        publication.hold(publication.batch_id, why, attempt.rebuild)
-    attempt.destination.builds[node.owner.node] = publication.batch_id
+        held = attempt.held(why)
+        attempt.advance(GoAhead(held.build, held))
+    attempt.destination.builds[node.owner.node] = attempt.publication.batch_id
     return MirrorResponse.held(why)
 
 
@@ -353,9 +358,13 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
     Returns:
         the response for dbt if the snapshot stays, because it has the same rows in the same files
     """
-    node, publication, published = attempt.node, attempt.publication, attempt.published
+    node, published = attempt.node, attempt.published
     is_held, has_hooks = node.options.is_held, node.has_post_hooks
-    why = node.options.held_until if is_held else _NOT_ENDED
+    # until hooks have run, or a publication has ended, the rows may not be right
+    held = replace(
+        attempt.held(node.options.held_until if is_held else _NOT_ENDED),
+        is_finished=is_held and not has_hooks,
+    )
     following, _ = build(node, rows, attempt.scratch, attempt.marks)  # 1
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
     # only the rows that the hooks leave count.
@@ -369,55 +378,36 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
             plan = attempt.planner.plan(built)
             if plan.is_void:  # nothing has to be held
                 _prepare_destination(attempt, plan)
-                return _keep_snapshot(attempt, following, plan)
+                return _keep_snapshot(attempt, plan)
     attempt.planner.check(built, with_rows=not has_hooks)
-    # until hooks have run, or a publication has ended, the rows may not be right
-    _make_snapshot(attempt, following, rows, why, is_finished=is_held and not has_hooks)
+    _make_snapshot(attempt, following, rows, held)
     if has_hooks:
-        attempt.find_published()
-        is_past = attempt.published.is_past
-        if run_post_hooks(node, publication.batch_id) and is_past:
-            # the earlier versions may be gone, with the table that had them
-            rebuild = attempt.rebuild or REPLACED
-            publication.hold(publication.batch_id, why, rebuild, is_finished=False)
+        run_post_hooks(node)
+        attempt.look_again()
+        attempt.advance(GoAhead(held.build, held))
         verify_contract(node, node.target)
     return None
 
 
-def _keep_snapshot(
-    attempt: Attempt, following: OpenMirroringRelation, plan: SparkPlan
-) -> MirrorResponse:
+def _keep_snapshot(attempt: Attempt, plan: SparkPlan) -> MirrorResponse:
     """Drop a build that has the rows of the snapshot, which was published last."""
-    attempt.node.warehouse.drop(following)
-    attempt.publication.delete_held_record()
+    attempt.advance(Settle())
     return MirrorResponse.unchanged(plan)
 
 
 def _make_snapshot(
-    attempt: Attempt,
-    built: OpenMirroringRelation,
-    rows: NextRows,
-    why: str,
-    is_finished: bool = True,
+    attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, held: Held
 ) -> None:
     """Make a build the snapshot before it is published. The rows published last stay beside it.
 
     Args:
         built: the next snapshot; or the rows that the snapshot takes in place
     """
-    publication, facts = attempt.publication, attempt.published.facts
     touched = rows.touched
     if not touched:  # it may be the only table with the rows, once the snapshot is dropped
         attempt.scratch.release(NEXT)
-    hold = hold_of(facts, publication.batch_id, attempt.rebuild, is_finished, bool(touched))
-    Table(
-        attempt.node.warehouse,
-        attempt.node.target,
-        publication,
-        known=Facts(marked=facts.marked),
-        why=why,
-        taking=(built, touched) if touched else None,
-    ).advance(hold)
+    ahead = hold(attempt.published.facts, held, bool(touched))
+    attempt.advance(ahead, (built, touched) if touched else None)
 
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:

@@ -28,11 +28,11 @@ class Step(Enum):
     PUBLISH = auto()  # 6. the staged files get their numbers
     RECORD = auto()  # 7. the journal is written
     DROP_RELATION = auto()  # 8. what is in the place of the relation goes
-    KEEP_STATE = auto()  # the journal gets the state of the published rows that stand beside
     COMPLETE = auto()  # 8. the manifest goes, and the record of held rows
     SUPERSEDE = auto()  # the next commit replaces the manifest
     WITHDRAW = auto()  # the manifest that is replaced goes, with all that was published of it
     TAKE_AHEAD = auto()  # the relation takes rows in place that are not published yet
+    UNMIRROR = auto()  # the relation is marked as one that is not mirrored
     FORGET_HELD = auto()  # the record of held rows goes
     ADOPT = auto()  # changes of others make the relation ahead, beside the published rows
 
@@ -64,8 +64,15 @@ class Write:
 
 
 @dataclass(frozen=True)
+class Restate:
+    """The journal gets a build that has the rows which were published last, and its state."""
+
+    build: str
+
+
+@dataclass(frozen=True)
 class Note:
-    """The relation is marked with a build, whose rows it takes in place.
+    """The relation is marked with a build, whose rows it has or takes in place.
 
     Args:
         published: the id of the build whose rows its version of before has, if that was published
@@ -92,6 +99,8 @@ class Refused(Enum):
     OUT_OF_STEP = auto()  # relation and journal have different builds
     FOREIGN = auto()  # others have changed the rows that were published last
     NO_TABLE = auto()  # Spark has no table
+    DROPPED = auto()  # code of the user has dropped the relation
+    REPLACED_BY_VIEW = auto()  # code of the user has replaced the relation
     UNFINISHED = auto()  # the run that has built the relation has failed, or was killed
     FOLDER_LOST = auto()  # the files of the relation
     RECORD_DAMAGED = auto()  # the record of held rows cannot be read
@@ -125,6 +134,6 @@ class Done:
     """Nothing is left to do."""
 
 
-Action: TypeAlias = Look | Step | Rename | Keep | Drop | Write | Note
+Action: TypeAlias = Look | Step | Rename | Keep | Drop | Write | Note | Restate
 Start: TypeAlias = Compare | Rebuild | Fetch
 Move: TypeAlias = Action | Start | Done | Refused

@@ -111,12 +111,14 @@ class Held:
         rebuild: why its rows will be published as a rebuild; None if the changes decide
         is_finished: whether the run of that build has ended, so that its rows may be published
         before: the id of the build that was ahead until that one is the relation, if any
+        why: what the user is told
     """
 
     build: str
     rebuild: str | None = None
     is_finished: bool = True
     before: str | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -250,41 +252,42 @@ class BuildOnly:
 
 @dataclass(frozen=True)
 class GoAhead:
-    """Make a next snapshot the relation, whether or not its rows are published.
+    """Let the relation have the rows of a build, whether or not they are published.
+
+    They are those of a next snapshot, or are taken in place, or the relation has them already.
 
     Args:
-        build: the id in its name
-        keeps: the id of the build that was published last, if it is the relation: it stays beside
+        build: its id
+        held: the record of its rows, once the relation has them; None if there is to be none
+        before: the id of the build that is ahead until then, if any
+        keeps: the id of the build that was published last, if its rows stay beside
+        in_place: whether the relation takes the rows in place, and has no next snapshot
+        is_doubtful: whether the relation has rows of a run that has failed, until it has those
     """
 
     build: str
+    held: Held | None = None
+    before: str | None = None
     keeps: str | None = None
+    in_place: bool = False
+    is_doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Keep a relation that has the rows which were published last, whatever build they are of."""
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Record why a relation stays ahead."""
+
+    why: str
 
 
 @dataclass(frozen=True)
 class LookOnly:
     """Check SQL, or foretell a run. Nothing is changed."""
-
-
-@dataclass(frozen=True)
-class Hold:
-    """Make a build the relation before its rows are published.
-
-    Args:
-        held: its record, until the relation has its rows
-        is_finished: whether its rows may be published then
-        keeps: the id of the build that was published last, if its rows stay beside
-        in_place: whether the relation takes the rows in place, and has no next snapshot
-    """
-
-    held: Held
-    is_finished: bool
-    keeps: str | None = None
-    in_place: bool = False
-
-    @property
-    def build(self) -> str:
-        return self.held.build
 
 
 @dataclass(frozen=True)
@@ -356,7 +359,8 @@ Intent: TypeAlias = (
     | GoAhead
     | BuildOnly
     | LookOnly
-    | Hold
+    | Settle
+    | Explain
     | Publish
     | Preview
     | PublishHeld

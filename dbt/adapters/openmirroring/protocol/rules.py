@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Note,
     Refused,
     Rename,
+    Restate,
     Step,
     Write,
 )
@@ -25,10 +26,10 @@ from dbt.adapters.openmirroring.protocol.facts import (
     PUBLISHED,
     Beside,
     BuildOnly,
+    Explain,
     Facts,
     Files,
     GoAhead,
-    Hold,
     Intent,
     LookOnly,
     Part,
@@ -40,6 +41,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Relation,
     Repair,
     Restore,
+    Settle,
     State,
 )
 
@@ -120,9 +122,19 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
         kept = Beside(PUBLISHED, facts.last)
         # these rows may be a copy, in another state
         if isinstance(intent, Recover) and not facts.is_state_kept:
-            return Step.KEEP_STATE
+            return Restate(facts.last)
         return _into_place(facts, kept)
     return None
+
+
+def refuse_taken_away(facts: Facts, intent: Intent) -> Move | None:
+    """Code of the user has taken the relation away, which had the rows of a build already."""
+    assert isinstance(intent, GoAhead)
+    if not intent.held or Beside(NEXT, intent.build) in facts.beside or intent.in_place:
+        return None
+    if facts.relation is not Relation.THERE:
+        return Refused.DROPPED
+    return Refused.REPLACED_BY_VIEW if facts.marked.is_view else None
 
 
 def withdraw(facts: Facts, _: Intent) -> Move | None:
@@ -135,28 +147,71 @@ def write_record(facts: Facts, intent: Intent) -> Move | None:
 
     If the process is killed in between, the record is wrong, but the next run corrects it.
     """
-    assert isinstance(intent, Hold)
-    is_written = facts.held is not None and facts.held.build == intent.build
-    return None if is_written else Write(intent.held)
+    assert isinstance(intent, GoAhead)
+    if intent.held is None or (facts.held and facts.held.build == intent.build):
+        return None
+    is_finished = intent.held.is_finished and not intent.is_doubtful
+    return Write(replace(intent.held, is_finished=is_finished, before=intent.before))
+
+
+def mark(facts: Facts, intent: Intent) -> Move | None:
+    """Mark a relation with the build whose rows it has, or takes in place.
+
+    Its version of before may have those that were published last.
+    """
+    assert isinstance(intent, GoAhead)
+    if facts.relation is not Relation.THERE or Beside(NEXT, intent.build) in facts.beside:
+        return None
+    if intent.held and facts.marked.build != intent.build:
+        return Note(intent.build, None if intent.before else intent.keeps)
+    is_unmirrored = intent.in_place and not intent.held
+    return Step.UNMIRROR if is_unmirrored and not facts.marked.is_unmirrored else None
 
 
 def take_ahead(facts: Facts, intent: Intent) -> Move | None:
-    """Let the relation take rows in place. Its version of before has those published last."""
-    assert isinstance(intent, Hold)
-    if not intent.in_place:
+    """Let a relation take rows in place."""
+    assert isinstance(intent, GoAhead)
+    return Step.TAKE_AHEAD if intent.in_place and facts.part is not Part.MARKED else None
+
+
+def rebuild_replaced(facts: Facts, intent: Intent) -> Move | None:
+    """Code of the user has replaced the table whose earlier version had the published rows."""
+    assert isinstance(intent, GoAhead)
+    held = facts.ahead
+    if not held or held.rebuild or not facts.last or start.published_build(facts):
         return None
-    if facts.marked.build != intent.build:
-        return Note(intent.build, None if intent.held.before else intent.keeps)
-    if facts.part is not Part.MARKED:
-        return Step.TAKE_AHEAD
-    if facts.held and facts.held.is_finished is not intent.is_finished:
-        return Write(replace(intent.held, is_finished=intent.is_finished, before=None))
-    return None
+    return Write(replace(held, rebuild=start.REPLACED))
+
+
+def write_record_again(facts: Facts, intent: Intent) -> Move | None:
+    """Record that the relation has the rows of a build, and whether they may be published."""
+    assert isinstance(intent, GoAhead)
+    if intent.held is None or facts.held is None:
+        return None
+    wanted = replace(intent.held, rebuild=facts.held.rebuild)
+    return None if replace(facts.held, before=None) == wanted else Write(wanted)
+
+
+def explain(facts: Facts, intent: Intent) -> Move | None:
+    assert isinstance(intent, Explain)
+    if facts.manifest or not facts.held or facts.held.why == intent.why:
+        return None
+    return Write(replace(facts.held, why=intent.why))
+
+
+def restate(facts: Facts, _: Intent) -> Move | None:
+    """The rows of the relation are those of the journal, which gets their build."""
+    build = facts.marked.build
+    return Restate(build) if build and facts.last not in (None, build) else None
+
+
+def forget_held(facts: Facts, _: Intent) -> Move | None:
+    return Step.FORGET_HELD if facts.held or facts.is_held_damaged else None
 
 
 def go_ahead(facts: Facts, intent: Intent) -> Move | None:
     """Let a next snapshot be the relation. The rows that were published last stay beside it."""
-    assert isinstance(intent, GoAhead | Hold)
+    assert isinstance(intent, GoAhead)
     if Beside(NEXT, intent.build) not in facts.beside:
         return None
     if intent.keeps and facts.relation is Relation.THERE:
@@ -224,8 +279,18 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
         drop_leftovers,
         complete,
     ),
-    GoAhead: (go_ahead,),
-    Hold: (withdraw, write_record, take_ahead, go_ahead),
+    GoAhead: (
+        refuse_taken_away,
+        withdraw,
+        write_record,
+        mark,
+        take_ahead,
+        go_ahead,
+        rebuild_replaced,
+        write_record_again,
+    ),
+    Settle: (restate, forget_held, drop_leftovers),
+    Explain: (explain,),
     BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
     LookOnly: (refuse_moved_away,),
     Publish: (start.refuse_stale, start.look_before_keeping, *_START),

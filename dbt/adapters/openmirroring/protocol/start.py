@@ -22,8 +22,8 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Beside,
     Earlier,
     Facts,
+    GoAhead,
     Held,
-    Hold,
     Intent,
     Itself,
     Kept,
@@ -37,6 +37,8 @@ from dbt.adapters.openmirroring.protocol.facts import (
     State,
     Unpublished,
 )
+
+REPLACED = "a hook has replaced the table in Spark"
 
 
 def baseline_of(facts: Facts) -> Baseline:
@@ -85,15 +87,12 @@ def goes_ahead(facts: Facts, intent: Publish) -> bool:
     return intent.is_held or intent.has_hooks or is_ahead(facts)
 
 
-def hold_of(
-    facts: Facts, build: str, rebuild: str | None, is_finished: bool, in_place: bool
-) -> Hold:
+def hold(facts: Facts, held: Held, in_place: bool) -> GoAhead:
     """Return how a build becomes the relation before its rows are published."""
     before = build_ahead(facts)
     # the relation has the rows of a run that has failed until it has taken those of this one
-    is_failed = in_place and before and not (facts.ahead and facts.ahead.is_finished)
-    held = Held(build, rebuild, is_finished and not is_failed, before)
-    return Hold(held, is_finished, kept_build(facts), in_place)
+    is_doubtful = bool(in_place and before and not (facts.ahead and facts.ahead.is_finished))
+    return GoAhead(held.build, held, before, kept_build(facts), in_place, is_doubtful)
 
 
 def may_keep_rows(facts: Facts, intent: Publish) -> bool:
