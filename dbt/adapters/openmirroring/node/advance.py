@@ -23,7 +23,6 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
-    PublishedRows,
     move,
     snapshot_state,
     snapshot_version,
@@ -44,6 +43,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Refused,
     Rename,
     Restate,
+    Start,
     Step,
     Write,
 )
@@ -57,15 +57,16 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Files,
     Held,
     Intent,
+    Itself,
     Kept,
     Marked,
     Part,
     Recover,
     Relation,
+    Rows,
     State,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
-from dbt.adapters.openmirroring.protocol.start import baseline_of
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     UNMIRRORED_PROPERTY,
@@ -73,17 +74,13 @@ from dbt.adapters.openmirroring.spark.relation import (
     Marks,
     OpenMirroringRelation,
 )
+from dbt.adapters.openmirroring.spark.table import TableDescription
 
 # the rows that a relation takes in place, and which of its rows they replace
 TakenRows: TypeAlias = tuple[OpenMirroringRelation, TouchedRows]
 
 
-def recover(
-    warehouse: Warehouse,
-    publication: Publication,
-    target: OpenMirroringRelation,
-    is_rebuilt: bool = False,
-) -> Manifest | None:
+def recover(table: Table, is_rebuilt: bool = False) -> Manifest | None:
     """0. Finish the batch that an earlier run committed, if any, and let the relation catch up.
 
     The node may no longer exist, and Spark may be another one than that of the earlier run.
@@ -97,16 +94,17 @@ def recover(
     Raises:
         MirrorError: if the batch cannot be finished
     """
+    warehouse, target, publication = table.warehouse, table.target, table.publication
+    assert publication, "only a publication finishes a batch"
     give_back(warehouse, target)
-    manifest = publication.pending()
+    table.manifest = manifest = publication.pending()
     snapshot, held = warehouse.found(target), publication.held
     if held and snapshot and snapshot.build not in (None, held.build):
         # another run has made the snapshot go ahead since dbt listed the relations
         warehouse.list_again(target)
-    table = Table(warehouse, target, publication, manifest)
     table.advance(Recover(replaces=is_rebuilt))
     remove_unfinished(warehouse, target)
-    return None if table.is_superseded else manifest
+    return None if publication.is_superseded else manifest
 
 
 @dataclass
@@ -120,6 +118,7 @@ class Table:
         marks: those of the relation; None if they are not known
         properties: what the relation is marked with, together with its build
         taking: the rows that it takes in place before they are published
+        read_from: where the rows of the relation are that were published last, if it has others
     """
 
     warehouse: Warehouse
@@ -128,15 +127,15 @@ class Table:
     manifest: Manifest | None = None
     journal: Journal | None = None
     held: HeldRecord | None = None
-    is_superseded: bool = False
     marks: Marks | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     taking: TakenRows | None = None
+    read_from: OpenMirroringRelation | None = None
     _known: Facts = field(default_factory=Facts)
     _lost: StagedFilesLostError | None = None
     _state: str | None = None
 
-    def advance(self, intent: Intent) -> None:
+    def advance(self, intent: Intent) -> Start | Done:
         """Do what the protocol says, until nothing is left to do.
 
         Raises:
@@ -146,36 +145,39 @@ class Table:
         """
         if self.manifest:
             self.warehouse.adapter.progress.show_step(PUBLISHING)
+        self._forget()
+        self._lost = self._state = None
+        self._know(files=Files.UNKNOWN, part=Part.UNKNOWN, unmirrored=None, is_state_kept=False)
         before: Action | None = None
-        while not isinstance(move := next_action(self.observe(), intent), Done):
-            if move is Refused.MOVED_AWAY:
-                raise CompilationError(
+        while True:
+            match next_action(self.facts, intent):
+                case Compare() | Rebuild() | Fetch() | Done() as end:
+                    return end
+                case Refused() as why:
+                    raise self._refusal(why, intent)
+                case move:
+                    assert move != before, f"{move} has changed nothing"
+                    before = move
+                    self._carry_out(move, intent)
+                    if not isinstance(move, Look):
+                        self._forget()
+
+    def _refusal(self, why: Refused, _: Intent) -> DbtRuntimeError:
+        match why:
+            case Refused.FILES_LOST:
+                assert self._lost, "it was found before"
+                return self._lost
+            case Refused.MOVED_AWAY:
+                return CompilationError(
                     f"An earlier run was killed while it held rows of {self.target}. Nothing was "
                     "changed. Run the node once without `--empty`, `--sample` and `dry_run`, "
                     "which repairs it."
                 )
-            if move in (Refused.DROPPED, Refused.REPLACED_BY_VIEW):
-                what, why = (
-                    ("dropped {}", "so there is nothing to publish")
-                    if move is Refused.DROPPED
-                    else ("replaced {} by a view", "and views are not mirrored")
-                )
-                raise CompilationError(
-                    f"A post-hook has {what.format(self.target)}, {why}. The mirror keeps the "
-                    "rows that were published last. Remove the hook and run again."
-                )
-            if move is Refused.FILES_LOST:
-                assert self._lost, "it was found before"
-                raise self._lost
-            assert not isinstance(move, Refused | Compare | Rebuild | Fetch), (
-                "only a publication starts"
-            )
-            assert move != before, f"{move} has changed nothing"
-            before = move
-            self._carry_out(move)
+        raise AssertionError(f"{why} is for the rows of a node")
 
-    def observe(self) -> Facts:
-        """Return what is known without a statement, and what was asked before."""
+    @property
+    def facts(self) -> Facts:
+        """What is known without a statement, and what was asked before."""
         records = self.publication
         journal = records.last if records else self.journal
         held = records.held if records else self.held
@@ -185,6 +187,7 @@ class Table:
             place = Relation.THERE
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
+        is_view = bool(found and found.is_view)
         return replace(
             self._known,
             last=journal.batch.build if journal else None,
@@ -197,28 +200,24 @@ class Table:
             is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
             beside=tuple(self._beside),
-            marked=Marked(
-                marks.build, marks.published, marks.unmirrored, bool(found and found.is_view)
-            ),
+            marked=Marked(marks.build, marks.published, marks.unmirrored, is_view),
         )
 
-    def published(self) -> PublishedRows:
-        """Find the rows that were published last, as Spark has them now."""
-        warehouse, found = self.warehouse, self.warehouse.found(self.target)
-        if self.marks is None:
-            self.marks = warehouse.marks(found)
-        facts, relation, marks = self.observe(), found, self.marks
-        match baseline_of(facts):
-            case Kept(table):
-                kept = self._beside[table]
-                relation = kept.incorporate(version=warehouse.marks(kept).version_of(table.id))
-            case Earlier(version) if found:
-                relation = found.incorporate(version=version)
-        return PublishedRows(warehouse, relation, marks, facts)
+    # The rows that were published last, as Spark has them
 
-    def look_again(self) -> PublishedRows:
+    def look(self) -> Facts:
+        """Ask for the marks of the relation, which tell where these rows are."""
+        self._forget()
+        if self.marks is None:
+            self.marks = self.warehouse.marks(self.warehouse.found(self.target))
+        return self.facts
+
+    def look_again(self) -> None:
         """Find them after code of the user, which may have changed what dbt has listed."""
         warehouse, before, found = self.warehouse, self.marks, self.warehouse.found(self.target)
+        self._forget()
+        self._know(rows=Rows.UNKNOWN)
+        self.read_from = None
         try:
             self.marks = Marks.of(warehouse.properties(self.target))
         except DbtDatabaseError:
@@ -231,12 +230,50 @@ class Table:
                 warehouse.list_again(self.target)
             elif found is None or found.information:  # with the properties of before
                 warehouse.cache(replace(found or self.target, information=None))
-        return self.published()
+
+    @cached_property
+    def relation(self) -> OpenMirroringRelation | None:
+        """Their relation, which may be an earlier version of the snapshot; None without one."""
+        found = self.warehouse.found(self.target)
+        match self.facts.baseline:
+            case Kept(table):
+                found = self._beside[table]
+                version = self.warehouse.marks(found).version_of(table.id)
+                found = found.incorporate(version=version)
+            case Earlier(version) if found:
+                found = found.incorporate(version=version)
+            case Itself() if self.read_from:
+                found = self.read_from
+        return found
+
+    @cached_property
+    def description(self) -> TableDescription | None:
+        """Their table; None if there is none, or if they are an earlier version of one."""
+        if self.relation is None or self.relation.is_view or self.is_past:
+            return None
+        return self.warehouse.describe(self.relation)
+
+    @property
+    def build(self) -> str | None:
+        """The id of the build that has made them; None if they were not published."""
+        match self.facts.baseline:
+            case Itself(build):
+                return build
+        return self.facts.published
+
+    @property
+    def is_past(self) -> bool:
+        """Whether they are an earlier version of a table: readable, but not describable."""
+        return self.relation is not None and self.relation.version is not None
+
+    def _forget(self) -> None:
+        for name in ("relation", "description", "_beside"):
+            self.__dict__.pop(name, None)
 
     @property
     def is_interrupted(self) -> bool:
         """Whether a killed process has left a relation that has to catch up."""
-        return self.observe().state is State.INTERRUPTED
+        return self.facts.state is State.INTERRUPTED
 
     @property
     def _there(self) -> OpenMirroringRelation:
@@ -260,24 +297,22 @@ class Table:
             found[Beside(kind, number)] = table
         return found
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: Action, _: Intent) -> None:
         match action:
             case Keep(kept):
-                table = table_beside(self.target, kept.kind, kept.id)
-                move(self.warehouse, self._there, table)
-                self._beside[kept] = table
+                move(self.warehouse, self._there, table_beside(self.target, kept.kind, kept.id))
             case Rename(following, is_finishing):
                 if is_finishing:
                     remove_dropped(self.warehouse, self.target)
-                move(self.warehouse, self._beside.pop(following), self.target)
+                move(self.warehouse, self._beside[following], self.target)
                 self.marks = Marks(following.id)
             case Drop(left):
-                self.warehouse.drop(self._beside.pop(left))
+                self.warehouse.drop(self._beside[left])
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
-            case Note(build, published):
-                self._note(build, published)
+            case Note():
+                self._note(action)
             case Step.UNMIRROR:
                 # before it has other rows than those that were published
                 self.warehouse.mark(self.target, {UNMIRRORED_PROPERTY: "true"})
@@ -296,16 +331,20 @@ class Table:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)
 
-    def _note(self, build: str, published: str | None) -> None:
-        marks, properties = self.marks or Marks(), {BUILD_PROPERTY: build, **self.properties}
-        if published:
-            version = snapshot_version(self.warehouse, self.target)
-            marks = replace(marks, published=(published, version))
-            properties[VERSION_PROPERTY] = f"{published} {version}"
+    def _note(self, note: Note) -> None:
+        marks, properties = self.marks or Marks(), dict[str, str]()
+        if note.build:
+            properties = {BUILD_PROPERTY: note.build, **self.properties}
+            marks = replace(marks, build=note.build)
+        if note.published:
+            version = note.version or snapshot_version(self.warehouse, self.target)
+            properties[VERSION_PROPERTY] = f"{note.published} {version}"
+            marks = replace(marks, published=(note.published, version))
         self.warehouse.mark(self.target, properties)
-        if marks.unmirrored:
+        if note.build and marks.unmirrored:
             self.warehouse.unmark(self.target, [UNMIRRORED_PROPERTY])
-        self.marks = replace(marks, build=build, unmirrored=False)
+            marks = replace(marks, unmirrored=False)
+        self.marks = marks
 
     def _change_records(
         self, action: Look | Step | Write | Restate, publication: Publication
@@ -349,7 +388,7 @@ class Table:
                 told = "This full load replaces a batch that cannot be finished"
                 logger.warning(f"{told}: {self._lost.msg}")
                 publication.supersede(manifest)
-                self.manifest, self.is_superseded = None, True
+                self.manifest = None
 
     def _restate(self, publication: Publication, build: str) -> None:
         last, state = publication.last, None

@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import held_record, last_
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit
+from dbt.adapters.openmirroring.node.decide import beyond_limit, next_snapshot, plan
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import publish
@@ -29,10 +29,9 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
     tidy,
 )
-from dbt.adapters.openmirroring.node.start import intent_of, start
+from dbt.adapters.openmirroring.node.start import Attempt, intent_of
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.protocol.actions import Rebuild
 from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly, Preview
 from dbt.adapters.openmirroring.spark.relation import (
     CHECKED_PROPERTY,
@@ -172,20 +171,18 @@ def _previewed(
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = PublishedTable(destination.storage(), folder, node.owner)
     table.open()
-    found = Table(node.warehouse, target, journal=table.last)
-    published = found.published()
-    if published.is_ahead or published.build not in (None, table.last_build):
-        found.held = table.held_record()
-        published = found.published()
-    preview = intent_of(node, Preview)
-    end, published = start(preview, node, destination, table, scratch, published)
-    rebuild = end.reason if isinstance(end, Rebuild) else None
-    planner = Planner(node, table, published, scratch, rebuild)
-    plan = planner.plan(planner.next_snapshot(built, rows))
-    finding = beyond_limit(node, plan)
+    attempt = Attempt(
+        node.warehouse, target, node=node, destination=destination, records=table, scratch=scratch
+    )
+    if attempt.look().is_ahead or attempt.build not in (None, table.last_build):
+        attempt.held = table.held_record()
+        attempt.look()
+    attempt.start(intent_of(node, Preview))
+    planned = plan(attempt, next_snapshot(attempt, built, rows))
+    finding = beyond_limit(node, planned)
     if finding:
         raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")
-    return MirrorResponse.preview(plan)
+    return MirrorResponse.preview(planned)
 
 
 def _drop_old_previews(warehouse: Warehouse, target: OpenMirroringRelation) -> None:

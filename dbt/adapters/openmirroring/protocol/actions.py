@@ -17,6 +17,7 @@ class Look(Enum):
     AT_NEXT = auto()  # which next snapshots were built with `mirror: false`
     AT_FOLDER = auto()  # whether the files of the relation are there
     AT_ROWS = auto()  # whether others have changed the rows that were published last
+    AT_CODE = auto()  # whether code of the user may have changed the relation
     AT_OTHER_FOLDERS = auto()  # whether the table was published elsewhere, and has come back
 
 
@@ -34,6 +35,8 @@ class Step(Enum):
     TAKE_AHEAD = auto()  # the relation takes rows in place that are not published yet
     UNMIRROR = auto()  # the relation is marked as one that is not mirrored
     FORGET_HELD = auto()  # the record of held rows goes
+    COPY = auto()  # the rows that were published last are copied beside
+    FORGET_VERSION = auto()  # the relation has its rows of before, whose version was noted
     ADOPT = auto()  # changes of others make the relation ahead, beside the published rows
 
 
@@ -75,11 +78,14 @@ class Note:
     """The relation is marked with a build, whose rows it has or takes in place.
 
     Args:
+        build: None keeps the mark that it has
         published: the id of the build whose rows its version of before has, if that was published
+        version: that version; None if it is the present one
     """
 
-    build: str
+    build: str | None
     published: str | None
+    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,8 +105,9 @@ class Refused(Enum):
     OUT_OF_STEP = auto()  # relation and journal have different builds
     FOREIGN = auto()  # others have changed the rows that were published last
     NO_TABLE = auto()  # Spark has no table
-    DROPPED = auto()  # code of the user has dropped the relation
-    REPLACED_BY_VIEW = auto()  # code of the user has replaced the relation
+    DROPPED = auto()  # a post-hook has dropped the relation
+    CODE_DROPPED = auto()  # code before a build has dropped the relation
+    REPLACED_BY_VIEW = auto()  # a post-hook has replaced the relation
     UNFINISHED = auto()  # the run that has built the relation has failed, or was killed
     FOLDER_LOST = auto()  # the files of the relation
     RECORD_DAMAGED = auto()  # the record of held rows cannot be read

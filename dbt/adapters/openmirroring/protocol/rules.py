@@ -26,6 +26,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     PUBLISHED,
     Beside,
     BuildOnly,
+    EndCode,
     Explain,
     Facts,
     Files,
@@ -41,6 +42,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Relation,
     Repair,
     Restore,
+    RunStatement,
     Settle,
     State,
 )
@@ -130,7 +132,7 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
 def refuse_taken_away(facts: Facts, intent: Intent) -> Move | None:
     """Code of the user has taken the relation away, which had the rows of a build already."""
     assert isinstance(intent, GoAhead)
-    if not intent.held or Beside(NEXT, intent.build) in facts.beside or intent.in_place:
+    if Beside(NEXT, intent.build) in facts.beside:
         return None
     if facts.relation is not Relation.THERE:
         return Refused.DROPPED
@@ -178,7 +180,7 @@ def rebuild_replaced(facts: Facts, intent: Intent) -> Move | None:
     """Code of the user has replaced the table whose earlier version had the published rows."""
     assert isinstance(intent, GoAhead)
     held = facts.ahead
-    if not held or held.rebuild or not facts.last or start.published_build(facts):
+    if not held or held.rebuild or not facts.last or facts.published:
         return None
     return Write(replace(held, rebuild=start.REPLACED))
 
@@ -265,6 +267,7 @@ _START: tuple[Rule, ...] = (
     start.rebuild_unmirrored,
     start.rebuild_returned,
     start.refuse_out_of_step,
+    start.refuse_lost_folder,
     start.refuse_foreign,
     start.compare,
 )
@@ -288,6 +291,13 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
         go_ahead,
         rebuild_replaced,
         write_record_again,
+    ),
+    RunStatement: (start.keep_before,),
+    EndCode: (
+        start.look_at_code,
+        start.keep_nothing,
+        start.refuse_dropped,
+        start.rebuild_taken,
     ),
     Settle: (restate, forget_held, drop_leftovers),
     Explain: (explain,),
