@@ -39,8 +39,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringRelation,
 )
 
-_UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
-
 
 def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     """Build a table-like node, publish it, and document it. A dry run only builds it.
@@ -99,7 +97,7 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
         found = warehouse.found(target)
         snapshot = warehouse.describe(found) if found and found.is_table else None
         rows = next_rows(node, scratch, was_incremental, snapshot)
-        following, response = build(node, rows, scratch, _UNMIRRORED)
+        following, response = build(node, rows, scratch, {UNMIRRORED_PROPERTY: "true"})
         verify_contract(node, following)
         taking = (following, rows.touched) if rows.touched else None
         ahead = GoAhead(build_id, in_place=taking is not None)
@@ -171,9 +169,7 @@ def _previewed(
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = PublishedTable(destination.storage(), folder, node.owner)
     table.open()
-    attempt = Attempt(
-        node.warehouse, target, node=node, destination=destination, records=table, scratch=scratch
-    )
+    attempt = Attempt(node, destination, table, scratch, target)
     if attempt.look().is_ahead or attempt.build not in (None, table.last_build):
         attempt.held = table.held_record()
         attempt.look()

@@ -71,14 +71,7 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
             warehouse, target, publication.batch_id, lambda: publication.committed
         ) as scratch,
     ):
-        attempt = Attempt(
-            warehouse,
-            target,
-            node=node,
-            destination=destination,
-            records=publication,
-            scratch=scratch,
-        )
+        attempt = Attempt(node, destination, publication, scratch)
         attempt.finished = finished = recover(attempt, node.is_full_refresh)
         if finished:
             node.print_line(
@@ -186,7 +179,7 @@ def _run_code_before(attempt: Attempt, intent: Publish, extends: bool) -> None:
     if node.has_own_code:
         attempt.verify(rebuilds=False)  # this code cannot be undone if the table is refused later
     if node.has_code_before:
-        attempt.run_code(node.run_code_before, extends)
+        attempt.run_code(extends)
 
 
 def _reusable(attempt: Attempt, intent: Publish) -> TableDescription | None:

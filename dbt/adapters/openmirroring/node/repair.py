@@ -173,14 +173,7 @@ def _begin(node: Node, destination: Destination) -> Iterator[Attempt]:
         node.warehouse.adapter.connections.own_session(),
         ScratchTables(node.warehouse, node.target, table.batch_id) as scratch,
     ):
-        attempt = Attempt(
-            node.warehouse,
-            node.target,
-            node=node,
-            destination=destination,
-            records=table,
-            scratch=scratch,
-        )
+        attempt = Attempt(node, destination, table, scratch)
         attempt.look()
         yield attempt
 

@@ -10,8 +10,7 @@ compared with the rows that were published last, so these must stay readable unt
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
@@ -94,34 +93,40 @@ def intent_of(node: Node, intent: type[Publish] = Publish) -> Publish:
     )
 
 
-@dataclass(kw_only=True)
 class Attempt(Table):
     """An attempt of a run at the table of its node.
 
     Args:
         records: those of the publication; in a dry run, they are only read
+        target: the relation, if it is not that of the node
+
+    Attributes:
         rebuild: why the table is rebuilt; None if the changes decide
         finished: the manifest of an earlier run's batch that has just been finished, if any
     """
 
-    node: Node
-    destination: Destination
-    records: PublishedTable
-    scratch: ScratchTables
-    rebuild: str | None = None
-    finished: Manifest | None = None
-    _refused: DbtRuntimeError | None = None
-    # the table before code of the user, and its state; and the state that it has as long as no row
-    # of it has changed
-    _at: tuple[OpenMirroringRelation, TableDescription] | None = None
-    _before: str | None = None
-    _unchanged: str | None = None
-    _base: Baseline = field(default_factory=Missing)
-
-    def __post_init__(self) -> None:
-        self.publication = self.records if isinstance(self.records, Publication) else None
-        self.journal = self.records.last
-        self.properties = {ZONE_PROPERTY: self.destination.zone_id}
+    def __init__(
+        self,
+        node: Node,
+        destination: Destination,
+        records: PublishedTable,
+        scratch: ScratchTables,
+        target: OpenMirroringRelation | None = None,
+    ) -> None:
+        publication = records if isinstance(records, Publication) else None
+        super().__init__(node.warehouse, target or node.target, publication, journal=records.last)
+        self.node, self.destination = node, destination
+        self.records, self.scratch = records, scratch
+        self.properties = {ZONE_PROPERTY: destination.zone_id}
+        self.rebuild: str | None = None
+        self.finished: Manifest | None = None
+        self._refused: DbtRuntimeError | None = None
+        # the table before code of the user, and its state; and the state that it has as long as no
+        # row of it has changed
+        self._at: tuple[OpenMirroringRelation, TableDescription] | None = None
+        self._before: str | None = None
+        self._unchanged: str | None = None
+        self._base: Baseline = Missing()
 
     @property
     def marks_of_build(self) -> dict[str, str]:
@@ -147,11 +152,10 @@ class Attempt(Table):
         if ahead := self.look().ahead:
             self.rebuild = ahead.rebuild
 
-    def run_code(self, run: Callable[[Callable[[str], bool]], None], extends: bool) -> None:
+    def run_code(self, extends: bool) -> None:
         """Run code of the user before the build.
 
         Args:
-            run: runs it, and asks before each statement whether it may run
             extends: whether the SQL of the node was compiled to extend the published rows
         """
         found, description = self.relation, self.description
@@ -171,7 +175,7 @@ class Attempt(Table):
                 self.advance(RunStatement(word in _REPLACING))
             return True
 
-        run(allows)
+        self.node.run_code_before(allows)
         self._know(is_touched=None)
         self.start(EndCode(before.baseline, before.marked.build, extends))
         self.look()
@@ -407,17 +411,13 @@ class Attempt(Table):
                     "that is built anew in each run, set `materialized: table`.",
                     code="OM414",
                 )
-            case Refused.DROPPED:
+            case Refused.DROPPED | Refused.REPLACED_BY_VIEW:
+                what = f"dropped {target}, so there is nothing to publish"
+                if why is Refused.REPLACED_BY_VIEW:
+                    what = f"replaced {target} by a view, and views are not mirrored"
                 return CompilationError(
-                    f"A post-hook has dropped {target}, so there is nothing to publish. The "
-                    "mirror keeps the rows that were published last. Remove the hook and run "
-                    "again."
-                )
-            case Refused.REPLACED_BY_VIEW:
-                return CompilationError(
-                    f"A post-hook has replaced {target} by a view, and views are not mirrored. "
-                    "The mirror keeps the rows that were published last. Remove the hook and run "
-                    "again."
+                    f"A post-hook has {what}. The mirror keeps the rows that were published last. "
+                    "Remove the hook and run again."
                 )
             case Refused.NO_TABLE:
                 return CompilationError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dbt.adapters.openmirroring.protocol import start
 from dbt.adapters.openmirroring.protocol.actions import (
@@ -47,7 +47,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     State,
 )
 
-Rule: TypeAlias = Callable[[Facts, Intent], Move | None]
+Rule: TypeAlias = Callable[[Facts, Any], Move | None]
 
 
 def next_action(facts: Facts, intent: Intent) -> Move:
@@ -94,7 +94,7 @@ def publish(facts: Facts, _: Intent) -> Move | None:
     return Step.RECORD if facts.files is Files.PUBLISHED else Step.PUBLISH
 
 
-def give_up(facts: Facts, intent: Intent) -> Move | None:
+def give_up(facts: Facts, intent: Recover) -> Move | None:
     """Refuse a batch whose staged files are lost, or let a full load replace it.
 
     Everything beside the relation stays, as it may have the only rows that were published. If the
@@ -102,7 +102,7 @@ def give_up(facts: Facts, intent: Intent) -> Move | None:
     rows, and a user may delete the manifest.
     """
     batch = facts.manifest
-    if facts.state is not State.COMMITTED or not batch or not isinstance(intent, Recover):
+    if facts.state is not State.COMMITTED or not batch:
         return None
     if facts.relation is not Relation.THERE:
         for build in (batch.build, facts.held.build if facts.held else None):
@@ -129,9 +129,8 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
     return None
 
 
-def refuse_taken_away(facts: Facts, intent: Intent) -> Move | None:
+def refuse_taken_away(facts: Facts, intent: GoAhead) -> Move | None:
     """Code of the user has taken the relation away, which had the rows of a build already."""
-    assert isinstance(intent, GoAhead)
     if Beside(NEXT, intent.build) in facts.beside:
         return None
     if facts.relation is not Relation.THERE:
@@ -144,24 +143,22 @@ def withdraw(facts: Facts, _: Intent) -> Move | None:
     return Step.WITHDRAW if facts.is_superseded else None
 
 
-def write_record(facts: Facts, intent: Intent) -> Move | None:
+def write_record(facts: Facts, intent: GoAhead) -> Move | None:
     """Write the record of held rows before the relation has them.
 
     If the process is killed in between, the record is wrong, but the next run corrects it.
     """
-    assert isinstance(intent, GoAhead)
     if intent.held is None or (facts.held and facts.held.build == intent.build):
         return None
     is_finished = intent.held.is_finished and not intent.is_doubtful
     return Write(replace(intent.held, is_finished=is_finished, before=intent.before))
 
 
-def mark(facts: Facts, intent: Intent) -> Move | None:
+def mark(facts: Facts, intent: GoAhead) -> Move | None:
     """Mark a relation with the build whose rows it has, or takes in place.
 
     Its version of before may have those that were published last.
     """
-    assert isinstance(intent, GoAhead)
     if facts.relation is not Relation.THERE or Beside(NEXT, intent.build) in facts.beside:
         return None
     if intent.held and facts.marked.build != intent.build:
@@ -170,32 +167,28 @@ def mark(facts: Facts, intent: Intent) -> Move | None:
     return Step.UNMIRROR if is_unmirrored and not facts.marked.is_unmirrored else None
 
 
-def take_ahead(facts: Facts, intent: Intent) -> Move | None:
+def take_ahead(facts: Facts, intent: GoAhead) -> Move | None:
     """Let a relation take rows in place."""
-    assert isinstance(intent, GoAhead)
     return Step.TAKE_AHEAD if intent.in_place and facts.part is not Part.MARKED else None
 
 
-def rebuild_replaced(facts: Facts, intent: Intent) -> Move | None:
+def rebuild_replaced(facts: Facts, _: GoAhead) -> Move | None:
     """Code of the user has replaced the table whose earlier version had the published rows."""
-    assert isinstance(intent, GoAhead)
     held = facts.ahead
     if not held or held.rebuild or not facts.last or facts.published:
         return None
     return Write(replace(held, rebuild=start.REPLACED))
 
 
-def write_record_again(facts: Facts, intent: Intent) -> Move | None:
+def write_record_again(facts: Facts, intent: GoAhead) -> Move | None:
     """Record that the relation has the rows of a build, and whether they may be published."""
-    assert isinstance(intent, GoAhead)
     if intent.held is None or facts.held is None:
         return None
     wanted = replace(intent.held, rebuild=facts.held.rebuild)
     return None if replace(facts.held, before=None) == wanted else Write(wanted)
 
 
-def explain(facts: Facts, intent: Intent) -> Move | None:
-    assert isinstance(intent, Explain)
+def explain(facts: Facts, intent: Explain) -> Move | None:
     if facts.manifest or not facts.held or facts.held.why == intent.why:
         return None
     return Write(replace(facts.held, why=intent.why))
@@ -211,9 +204,8 @@ def forget_held(facts: Facts, _: Intent) -> Move | None:
     return Step.FORGET_HELD if facts.held or facts.is_held_damaged else None
 
 
-def go_ahead(facts: Facts, intent: Intent) -> Move | None:
+def go_ahead(facts: Facts, intent: GoAhead) -> Move | None:
     """Let a next snapshot be the relation. The rows that were published last stay beside it."""
-    assert isinstance(intent, GoAhead)
     if Beside(NEXT, intent.build) not in facts.beside:
         return None
     if intent.keeps and facts.relation is Relation.THERE:

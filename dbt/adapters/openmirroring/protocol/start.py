@@ -72,23 +72,20 @@ def refuse_interrupted(facts: Facts, _: Intent) -> Move | None:
     return Refused.COMMITTED if facts.manifest else None
 
 
-def refuse_stale(facts: Facts, intent: Intent) -> Move | None:
+def refuse_stale(facts: Facts, intent: Publish) -> Move | None:
     """The SQL of a node was compiled from the rows of before a batch was finished."""
-    assert isinstance(intent, Publish)
     return Refused.STALE if facts.has_finished and intent.extends else None
 
 
-def look_before_keeping(facts: Facts, intent: Intent) -> Move | None:
+def look_before_keeping(facts: Facts, intent: Publish) -> Move | None:
     """The rows that were published last stay beside a build that goes ahead, if they are those."""
-    assert isinstance(intent, Publish)
     is_kept = goes_ahead(facts, intent) and facts.last and not facts.is_ahead
     if is_kept and facts.published and facts.rows is Rows.UNKNOWN:
         return Look.AT_ROWS
     return None
 
 
-def rebuild_on_request(_: Facts, intent: Intent) -> Move | None:
-    assert isinstance(intent, Publish)
+def rebuild_on_request(_: Facts, intent: Publish) -> Move | None:
     return Rebuild(intent.full_refresh) if intent.full_refresh else None
 
 
@@ -148,9 +145,8 @@ def forget_held(facts: Facts, _: Intent) -> Move | None:
     return Step.FORGET_HELD if facts.held else Done()
 
 
-def refuse_other_build(facts: Facts, intent: Intent) -> Move | None:
+def refuse_other_build(facts: Facts, intent: PublishHeld) -> Move | None:
     """Another run has built the node since its tests started."""
-    assert isinstance(intent, PublishHeld)
     found = facts.ahead.build if facts.ahead else None
     return Refused.OTHER_BUILD if intent.tested and intent.tested != found else None
 
@@ -177,9 +173,8 @@ def rebuild_as_it_is(_: Facts, __: Intent) -> Move | None:
     return Rebuild("mirror_rebuild")
 
 
-def refuse_repair(facts: Facts, intent: Intent) -> Move | None:
+def refuse_repair(facts: Facts, intent: Repair) -> Move | None:
     """The mirrored table does not have what the relation has, for a reason that is known."""
-    assert isinstance(intent, Repair)
     if not facts.last or not facts.is_own:
         return Refused.NOT_PUBLISHED
     if facts.is_ahead:
@@ -187,9 +182,8 @@ def refuse_repair(facts: Facts, intent: Intent) -> Move | None:
     return None if intent.has_format else Refused.OTHER_FORMAT
 
 
-def keep_rows(facts: Facts, intent: Intent) -> Move | None:
+def keep_rows(facts: Facts, intent: Restore) -> Move | None:
     """Spark has the rows that a restore would bring back, or rows that may not be replaced."""
-    assert isinstance(intent, Restore)
     if not facts.last or not facts.is_own or (intent.is_dry and facts.state is State.INTERRUPTED):
         return Done()
     if facts.relation is not Relation.THERE:
@@ -212,9 +206,8 @@ def fetch(_: Facts, __: Intent) -> Move | None:
     return Fetch()
 
 
-def keep_before(facts: Facts, intent: Intent) -> Move | None:
+def keep_before(facts: Facts, intent: RunStatement) -> Move | None:
     """Keep the rows that were published last, before a statement of the user may change them."""
-    assert isinstance(intent, RunStatement)
     if not facts.published or facts.marked.is_view:
         return None
     match facts.baseline:
@@ -236,9 +229,8 @@ def look_at_code(facts: Facts, _: Intent) -> Move | None:
     return Look.AT_CODE if facts.is_touched is None else None
 
 
-def keep_nothing(facts: Facts, intent: Intent) -> Move | None:
+def keep_nothing(facts: Facts, intent: EndCode) -> Move | None:
     """The relation has its rows of before."""
-    assert isinstance(intent, EndCode)
     if facts.is_touched:
         return None
     match facts.baseline:
@@ -249,16 +241,14 @@ def keep_nothing(facts: Facts, intent: Intent) -> Move | None:
     return Done()
 
 
-def refuse_dropped(facts: Facts, intent: Intent) -> Move | None:
+def refuse_dropped(facts: Facts, intent: EndCode) -> Move | None:
     """The SQL of the node reads rows that are gone."""
-    assert isinstance(intent, EndCode)
     is_gone = facts.relation is not Relation.THERE
     return Refused.CODE_DROPPED if is_gone and intent.extends else None
 
 
-def rebuild_taken(facts: Facts, intent: Intent) -> Move | None:
+def rebuild_taken(facts: Facts, intent: EndCode) -> Move | None:
     """The code has taken away the rows that were published last, and nothing else has them."""
-    assert isinstance(intent, EndCode)
     if isinstance(facts.baseline, Kept):
         return None
     if facts.relation is not Relation.THERE or facts.marked.build != intent.build:
