@@ -193,7 +193,8 @@ class Attempt(Table):
             case Look.AT_FOLDER:
                 self._know(has_folder=True)
                 try:
-                    refuse_lost(self.warehouse, [self.target])
+                    kept = [t for k, t in self._beside.items() if k.kind == PUBLISHED]
+                    refuse_lost(self.warehouse, [self.target, *kept], self.target)
                 except DbtRuntimeError as error:
                     self._know(has_folder=False)
                     self._refused = error
