@@ -237,8 +237,7 @@ def _publish_snapshot(
         attempt.go_on(GoAhead(build, replace(attempt.held_record(finding), build=build)))
         raise too_many_deleted(node, finding)
     if plan.is_void:
-        attempt.go_on(Settle())
-        return MirrorResponse.unchanged(plan)
+        return _keep_snapshot(attempt, plan)
 
     def wait() -> None:
         node.warehouse.adapter.progress.show_step(WAITING)
@@ -324,7 +323,7 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
 
 
 def _keep_snapshot(attempt: Attempt, plan: SparkPlan) -> MirrorResponse:
-    """Drop a build that has the rows of the snapshot, which was published last."""
+    """Keep a snapshot whose rows were published last, and drop a build that has the same."""
     attempt.go_on(Settle())
     return MirrorResponse.unchanged(plan)
 
