@@ -95,6 +95,27 @@ def test_code_before_a_build_may_change_the_rows_that_were_published(project: Pr
     assert set(project.tables()) == set(names)
 
 
+@pytest.mark.needs(session="without versions, only files on this machine tell of a change")
+def test_a_hook_that_hides_what_it_changes_is_noticed_before_another_one_changes_more(
+    project: Project,
+) -> None:
+    new_rows = "select {{ var('n') }} as id, 'v{{ var('n') }}' as name"
+    config = {"materialized": "incremental", "incremental_strategy": "append"}
+    project.model(new_rows, **config)
+    project.run("--vars", "n: 1")
+    hidden = (
+        'declare or replace variable hidden string default concat("insert overwrite '
+        '{{ this.schema }}.or", "ders select 1 as id, \'other\' as name")',
+        "execute immediate hidden",
+    )
+    project.model(new_rows, pre_hook=[*hidden, UNKNOWN], **config)
+
+    project.run("--vars", "n: 2")
+
+    assert len(project.mirror()) == 3
+    project.assert_mirrored()
+
+
 def test_hooks_run_whatever_they_say_of_transactions(project: Project) -> None:
     create = "create table {{ this.schema }}.%s as select 1 as n"
     for transaction, name in ((True, "inside"), (False, "outside")):

@@ -174,6 +174,28 @@ def test_hooks_may_change_or_replace_the_relation(
     world.assert_right(rows)
 
 
+def test_a_table_with_as_many_versions_is_not_taken_for_the_one_that_was_published(
+    tmp_path: Path,
+) -> None:
+    others = ((6, "w"), *REPLACED)
+
+    def replace_alike(world: World) -> None:
+        found = world.spark.table(ORDERS)
+        rows = replace(found.rows, rows=others)
+        world.spark.tables["orders"] = Table("delta", [("WRITE", rows)] * len(found.versions))
+
+    world = hooked_world(tmp_path, MERGING, pre_hooks={HIDDEN: replace_alike})
+    world.pre_hooks = []
+    world.run()
+    assert len(world.rows) == len(others)
+    world.pre_hooks = [HIDDEN]
+
+    response = world.run()
+
+    assert response.reason == GONE
+    world.assert_right((*others, *AFTER))
+
+
 def test_a_held_delta_table_is_built_again_with_its_pre_hooks(tmp_path: Path) -> None:
     world = hooked_world(tmp_path, DELTA, pre_hooks={"call other()": nothing})
     world.config["publish"] = "on_request"

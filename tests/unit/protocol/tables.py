@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Rebuild,
     Refused,
     Rename,
+    Restate,
     Start,
     Step,
     Write,
@@ -31,8 +32,8 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Earlier,
     Facts,
     Files,
+    GoAhead,
     Held,
-    Hold,
     Intent,
     Itself,
     Kept,
@@ -61,6 +62,8 @@ class Table:
         versions: the rows of each version; the last one is the table
         noted: the build that was published last, and the version that has its rows
         oldest: the first version that can still be read
+        is_lost: whether its folder is gone, so that Spark reads no rows
+        is_elsewhere: whether it was published elsewhere
     """
 
     versions: tuple[Rows, ...]
@@ -68,10 +71,15 @@ class Table:
     noted: tuple[str, int] | None = None
     is_unmirrored: bool = False
     oldest: int = 0
+    is_lost: bool = False
+    is_elsewhere: bool = False
 
     @property
     def rows(self) -> Rows:
-        return self.versions[-1]
+        return self.at(-1)
+
+    def at(self, version: int) -> Rows:
+        return frozenset() if self.is_lost else self.versions[version]
 
     def changes_since(self, version: int) -> list[int]:
         """The versions that changed rows since then."""
@@ -118,6 +126,7 @@ class World:
     staged: int = 0
     is_lost: bool = False
     held: Held | None = None
+    is_held_damaged: bool = False
     is_checked: bool = False
     mirror: Rows | None = None
     name: str = field(default="", compare=False)
@@ -134,24 +143,65 @@ class World:
         found = [table for each, table in self.beside if each.kind in (NEXT, PUBLISHED)]
         return [self.relation, *found] if self.relation else found
 
+    @property
+    def needed(self) -> list[Table]:
+        """The tables whose rows a publication reads."""
+        last = self.journal.build if self.journal else ""
+        kept = dict(self.beside).get(Beside(PUBLISHED, last))
+        return [table for table in (self.relation, kept) if table]
+
     def rows_of(self, baseline: Baseline) -> Rows:
         """The rows of a table that a publication compares with."""
         match baseline:
             case Kept(table):
                 kept = dict(self.beside)[table]
                 if kept.noted and kept.noted[0] == table.id:
-                    return kept.versions[kept.noted[1]]
+                    return kept.at(kept.noted[1])
                 return kept.rows
             case Earlier(version):
                 assert self.relation
-                return self.relation.versions[int(version)]
+                return self.relation.at(int(version))
             case Itself():
                 assert self.relation
                 return self.relation.rows
         return frozenset()
 
     def has_copy_of(self, rows: Rows) -> bool:
-        return any(rows in table.versions[table.oldest :] for table in self.tables)
+        return any(
+            rows in table.versions[table.oldest :] for table in self.tables if not table.is_lost
+        )
+
+
+@dataclass
+class Code:
+    """Code of the user before a build, and what is known of the relation meanwhile.
+
+    Args:
+        keeps_versions: whether the format of the relation keeps versions
+        table, base: the relation and the place of the published rows, before the code
+    """
+
+    keeps_versions: bool
+    table: Table
+    base: Baseline
+    is_touched: bool | None = None
+
+    @property
+    def version(self) -> str | None:
+        return str(len(self.table.versions) - 1) if self.keeps_versions else None
+
+    def look(self, world: World) -> None:
+        """As `Attempt` does: the same number of a version may be that of another table."""
+        found = world.relation
+        if isinstance(self.base, Kept):
+            self.is_touched = False
+        elif found is None or isinstance(self.base, Earlier):
+            self.is_touched = True
+        elif self.keeps_versions:
+            is_same = len(found.versions) == len(self.table.versions)
+            self.is_touched = not is_same or found.build != self.table.build
+        else:
+            self.is_touched = replace(found, noted=None) != replace(self.table, noted=None)
 
 
 @dataclass
@@ -177,12 +227,13 @@ class Run:
     has_folder: bool | None = None
     has_finished: bool = False
     taking: Rows = frozenset()
+    elsewhere: str | None = None
+    code: Code | None = None
     manifest: Batch | None = None
     steps: list[str] = field(default_factory=list)
 
     def carry_out(self) -> Start | Done | Refused:
-        is_superseded = isinstance(self.intent, Hold)
-        self.manifest = None if is_superseded else self.world.manifest
+        self.manifest = None if self.has_record else self.world.manifest
         for _ in range(MOST):
             move = next_action(self.observe(), self.intent)
             if isinstance(move, Compare | Rebuild | Fetch | Done | Refused):
@@ -192,6 +243,11 @@ class Run:
                 self.steps.append(what)
                 self.watch(before, self.world, what)
         raise AssertionError(f"It does not come to an end: {self.steps[-4:]}")
+
+    @property
+    def has_record(self) -> bool:
+        """Whether rows are held, once earlier runs are recovered."""
+        return isinstance(self.intent, GoAhead) and self.intent.held is not None
 
     def observe(self) -> Facts:
         world, journal, manifest = self.world, self.world.journal, self.manifest
@@ -217,8 +273,11 @@ class Run:
             rows=self.rows,
             has_folder=self.has_folder,
             has_finished=self.has_finished,
-            is_superseded=isinstance(self.intent, Hold) and world.manifest is not None,
-            elsewhere="",
+            is_superseded=self.has_record and world.manifest is not None,
+            elsewhere=self.elsewhere,
+            is_held_damaged=world.is_held_damaged,
+            version=self.code.version if self.code else None,
+            is_touched=self.code.is_touched if self.code else None,
         )
 
     def _halves(self, action: Action) -> Iterator[tuple[str, World]]:
@@ -236,11 +295,13 @@ class Run:
                 yield f"drop {table.kind}", world.without(table)
             case Step.DROP_RELATION:
                 yield "drop relation", replace(world, relation=None, is_checked=False)
-            case Step.KEEP_STATE:
+            case Restate(build):
                 assert world.journal
                 self.is_state_kept = True
-                copy = dict(world.beside)[Beside(PUBLISHED, world.journal.build)]
-                journal = replace(world.journal, state=len(copy.versions) - 1, is_before=False)
+                copy = dict(world.beside).get(Beside(PUBLISHED, build)) or world.relation
+                assert copy
+                state = len(copy.versions) - 1
+                journal = replace(world.journal, build=build, state=state, is_before=False)
                 yield "keep state", replace(world, journal=journal)
             case Look.AT_NEXT:
                 self.unmirrored = frozenset(
@@ -254,22 +315,48 @@ class Run:
                 mirror = world.mirror if world.journal else None
                 yield "withdraw", replace(world, manifest=None, staged=0, mirror=mirror)
             case Write(held):
-                yield "write held record", replace(world, held=held)
-            case Note(build, published):
+                yield "write held record", replace(world, held=held, is_held_damaged=False)
+            case Note(build, published, version):
                 assert world.relation
                 found = world.relation
-                noted = (published, len(found.versions) - 1) if published else found.noted
-                yield "note", replace(world, relation=replace(found, build=build, noted=noted))
+                at = int(version or len(found.versions) - 1)
+                noted_now = replace(found, noted=(published, at) if published else found.noted)
+                if build:
+                    noted_now = replace(noted_now, build=build, is_unmirrored=False)
+                yield "note", replace(world, relation=noted_now)
+            case Step.FORGET_VERSION:
+                assert world.relation
+                yield "forget", replace(world, relation=replace(world.relation, noted=None))
+            case Step.COPY:
+                assert world.journal
+                build = world.journal.build
+                baseline = self.observe().baseline
+                rows = world.rows_of(baseline)
+                if isinstance(baseline, Itself) and self.code and self.code.version:
+                    assert world.relation
+                    rows = world.relation.at(int(self.code.version))
+                yield "copy", world.having(PUBLISHED, build, Table((rows,), build))
+            case Look.AT_CODE:
+                assert self.code
+                self.code.look(world)
+                self.rows = RowsOf.FOREIGN if self.code.is_touched else self.rows
+            case Look.AT_OTHER_FOLDERS:
+                assert world.relation
+                self.elsewhere = "elsewhere" if world.relation.is_elsewhere else ""
+            case Step.UNMIRROR:
+                assert world.relation
+                found = replace(world.relation, build=None, noted=None, is_unmirrored=True)
+                yield "unmirror", replace(world, relation=found)
             case Step.TAKE_AHEAD:
                 assert world.relation
                 self.part = Part.MARKED
                 yield "take ahead", replace(world, relation=world.relation.changed(self.taking))
             case Look.AT_FOLDER:
-                self.has_folder = True
+                self.has_folder = not any(table.is_lost for table in world.needed)
             case Look.AT_ROWS:
                 self.rows = self._compared()
             case Step.FORGET_HELD:
-                yield "delete held record", replace(world, held=None)
+                yield "delete held record", replace(world, held=None, is_held_damaged=False)
             case Step.ADOPT:
                 self.rows = RowsOf.PUBLISHED
                 yield "adopt", self._adopted()
@@ -306,16 +393,19 @@ class Run:
                 journal = replace(batch, state=state, is_before=is_before)
                 yield "record", replace(world, journal=journal)
             case Step.COMPLETE:
-                yield "delete held record", replace(world, held=None)
+                done = replace(world, held=None, is_held_damaged=False)
+                yield "delete held record", done
                 self.manifest = None
-                yield "complete", replace(world, held=None, manifest=None, is_lost=False)
+                yield "complete", replace(done, manifest=None, is_lost=False)
 
     def _compared(self) -> RowsOf:
         """What the state in the journal shows of the relation, as `verify_state` reads it."""
         journal, relation = self.world.journal, self.world.relation
         assert journal
         assert relation
-        if journal.state is None:  # then the rows are counted
+        if relation.is_lost:
+            is_same = False
+        elif journal.state is None:  # then the rows are counted
             is_same = len(relation.rows) == len(journal.rows)
         else:
             is_same = len(relation.changes_since(journal.state)) <= journal.is_before
@@ -327,7 +417,8 @@ class Run:
         assert journal
         assert relation
         state = None if journal.is_before else journal.state
-        if state is not None and relation.oldest <= state < len(relation.versions):
+        is_there = state is not None and relation.oldest <= state < len(relation.versions)
+        if state is not None and is_there and not relation.is_lost:
             noted = (journal.build, state)
             return replace(world, relation=replace(relation, noted=noted))
         assert world.mirror is not None
@@ -339,7 +430,7 @@ class Run:
         assert batch
         assert batch.version is not None
         last = world.journal.build if world.journal else None
-        if relation is None or relation.build not in (last, batch.build):
+        if relation is None or relation.is_lost or relation.build not in (last, batch.build):
             return Part.FOREIGN, None
         changes = relation.changes_since(batch.version)
         if relation.build == batch.build:

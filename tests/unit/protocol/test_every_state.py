@@ -1,7 +1,8 @@
 """Every state of a table that runs, kills and hands of others lead to, with every intent.
 
 A run is killed after each half of each action. Then somebody else may change the table, drop or
-replace it, lose files, delete the manifest, or finish the batch on another machine.
+replace it, lose files or folders, damage or delete records, or finish the batch on another
+machine. Code of the user that runs before a build may change the table too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from dbt.adapters.openmirroring.protocol.actions import (
     Compare,
@@ -19,9 +21,13 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Drop,
     Fetch,
     Keep,
+    Look,
+    Move,
+    Note,
     Rebuild,
     Refused,
     Rename,
+    Restate,
     Start,
     Step,
 )
@@ -32,12 +38,17 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Beside,
     BuildOnly,
     Committed,
+    EndCode,
+    Explain,
     Facts,
     Files,
     GoAhead,
     Held,
     Intent,
+    Itself,
+    Kept,
     LookOnly,
+    Marked,
     Part,
     Preview,
     Publish,
@@ -47,11 +58,15 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Relation,
     Repair,
     Restore,
+    Rows,
+    RunStatement,
+    Settle,
     State,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
-from dbt.adapters.openmirroring.protocol.start import goes_ahead, hold_of, is_ahead, may_keep_rows
+from dbt.adapters.openmirroring.protocol.start import goes_ahead, hold, may_keep_rows
 from tests.unit.protocol.tables import Batch, Run, Table, World, state_of
+from tests.unit.protocol.tables import Code as Coded
 
 OLD, NEW, LATER = frozenset({1, 2}), frozenset({2, 3, 4}), frozenset({4, 5})
 HAND = frozenset({9})
@@ -66,7 +81,9 @@ PUBLICATIONS: tuple[Intent, ...] = (
 # kills and hands on the way to a state
 MOST_KILLS, MOST_HANDS = 3, 3
 
-Way = Callable[[World], World]
+Way: TypeAlias = Callable[[World], World | None]
+# statements: whether each names the table, and what it does
+Code: TypeAlias = tuple[tuple[bool, Way], ...]
 
 
 class Killed(Exception):
@@ -102,7 +119,7 @@ def runs() -> Iterator[tuple[str, list[World]]]:
         yield "a change in place", [world, built, committed(built, in_place)]
     for first, keeps in ((published(), "old"), (World(), None)):
         built = replace(first, held=Held("new")).having(NEXT, "new", table)
-        worlds = list(going_ahead(built, GoAhead("new", keeps)))
+        worlds = list(going_ahead(built, GoAhead("new", keeps=keeps)))
         last = committed(worlds[-1], Batch("publication", "new", NEW))
         yield "a held build", [built, *worlds, last]
     world = published(version=1)
@@ -183,6 +200,29 @@ def remove_old_versions(world: World) -> World | None:
     return replace(world, relation=replace(found, oldest=len(found.versions) - 1))
 
 
+def damage_the_held_record(world: World) -> World | None:
+    return replace(world, held=None, is_held_damaged=True) if world.held else None
+
+
+def lose_folder(world: World) -> World | None:
+    found = world.relation
+    return replace(world, relation=replace(found, is_lost=True)) if found else None
+
+
+def lose_kept_folder(world: World) -> World | None:
+    beside = [
+        (each, replace(table, is_lost=True) if each.kind == PUBLISHED else table)
+        for each, table in world.beside
+    ]
+    changed = replace(world, beside=tuple(beside))
+    return None if changed == world else changed
+
+
+def come_back(world: World) -> World | None:
+    """The rows of Spark were published to another folder meanwhile."""
+    return replace(world, relation=Table((OLD | {8},), "elsewhere", is_elsewhere=True))
+
+
 def check_sql(world: World) -> World | None:
     return None if world.relation or world.is_checked else replace(world, is_checked=True)
 
@@ -200,6 +240,7 @@ def finish_elsewhere(world: World) -> World | None:
 HANDS = (
     *(change_rows, replace_rows, drop_table, replace_table, lose_spark, lose_staged_files),
     *(delete_the_manifest, remove_old_versions, check_sql, finish_elsewhere),
+    *(damage_the_held_record, lose_folder, lose_kept_folder, come_back),
 )
 
 
@@ -208,7 +249,7 @@ HANDS = (
 
 def check_action(before: World, after: World, what: str) -> None:
     """No action drops the only copy of rows."""
-    is_same = before.journal == after.journal
+    is_same = before.journal == after.journal and not any(t.is_lost for t in before.needed)
     if before.journal and is_same and before.has_copy_of(before.journal.rows):
         known = [batch.rows for batch in (after.journal, after.manifest) if batch]
         is_superseded = after.manifest is not None and Beside(PART, after.manifest.id) in dict(
@@ -230,7 +271,7 @@ def check_end(world: World, intent: Intent, move: Start | Done | Refused) -> Non
     assert world.manifest is None
     kept = Beside(PUBLISHED, world.journal.build) if world.journal else None
     assert {each for each, _ in world.beside} <= {kept}, "something is left"
-    begin(world, Publish())
+    is_right(world)
 
 
 def begin(world: World, intent: Intent) -> tuple[Run, Start | Done | Refused]:
@@ -261,14 +302,13 @@ def go_on(run: Run, end: Start, in_place: bool = False) -> Iterator[World]:
         return
     reason = end.reason if isinstance(end, Rebuild) else None
     facts = run.observe()
-    before = facts.marked.build if is_ahead(facts) else None
     if isinstance(intent, Publish):
         batch = Batch("run", "run", LATER)
         built = world if in_place else world.having(NEXT, "run", Table((LATER,), "run"))
         yield built
         if goes_ahead(facts, intent):
-            hold = hold_of(facts, "run", reason, not intent.has_hooks, in_place)
-            worlds = acted(built, hold, keeps=hold.keeps is not None)
+            ahead = hold(facts, Held("run", reason, not intent.has_hooks), in_place)
+            worlds = acted(built, ahead, keeps=ahead.keeps is not None)
             yield from worlds
             if intent.is_held:
                 return
@@ -280,12 +320,67 @@ def go_on(run: Run, end: Start, in_place: bool = False) -> Iterator[World]:
         built, build = world, relation.build or "none"
         if isinstance(intent, PublishPresent):
             build = "run"
-            held = replace(world, held=Held(build, reason, before=before))
-            built = replace(held, relation=replace(relation, build=build, is_unmirrored=False))
-            yield from (held, built)
+            worlds = acted(world, hold(facts, Held(build, reason)))
+            yield from worlds
+            built = worlds[-1]
         batch = Batch("later", build, relation.rows, state=len(relation.versions) - 1)
     done = committed(built, batch)
     yield from (done, *acted(done, Recover(), batch.id))
+
+
+def run_code(run: Run, statements: Code, keeps_versions: bool) -> tuple[list[World], Start]:
+    """Run code of the user before the build of a publication that has started.
+
+    Returns:
+        the worlds after each action and statement, and how the publication goes on
+    """
+    worlds: list[World] = []
+
+    def watch(before: World, after: World, what: str) -> None:
+        check_action(before, after, what)
+        worlds.append(after)
+
+    facts, wanted = run.observe(), run.intent
+    run.code = Coded(keeps_versions, run.world.relation or Table(()), facts.baseline)
+    run.watch = watch
+    for is_named, effect in statements:
+        if is_named:
+            run.code.is_touched = None
+            run.intent = RunStatement(effect in REPLACING)
+            assert run.carry_out() == Done()
+        run.world = effect(run.world) or run.world
+        worlds.append(run.world)
+    run.code.is_touched = None
+    run.intent = EndCode(facts.baseline, facts.marked.build)
+    end = run.carry_out()
+    run.intent = wanted
+    if isinstance(end, Rebuild):
+        return worlds, end
+    assert end == Done()
+    baseline = run.observe().baseline
+    if run.world.journal:
+        assert run.world.rows_of(baseline) == run.world.mirror, f"{statements} is not seen"
+    return worlds, Compare(baseline)
+
+
+def keep_rows(world: World) -> World | None:
+    return world
+
+
+def create_alike(world: World) -> World | None:
+    """Create another table, which happens to have as many versions."""
+    found = world.relation
+    return replace(world, relation=Table((HAND,) * len(found.versions))) if found else None
+
+
+REPLACING: tuple[Way, ...] = (drop_table, replace_table, create_alike)
+EFFECTS: tuple[Way, ...] = (keep_rows, change_rows, replace_rows, *REPLACING)
+STATEMENTS = tuple(product((True, False), EFFECTS))
+# what the code of a node does, by statements that name the table or do not
+CODES: tuple[Code, ...] = (
+    *((statement,) for statement in STATEMENTS),
+    *product(product((True, False), (change_rows,)), STATEMENTS),
+)
 
 
 def can_take_in_place(run: Run) -> bool:
@@ -331,12 +426,14 @@ def ways_out(world: World, why: Refused) -> list[tuple[World, Intent]]:
             return [(world, FULL)]
         case Refused.FOREIGN:
             return [(world, FULL), (world, PublishPresent()), (world, ADOPT)]
-        case Refused.OUT_OF_STEP if is_ahead(Run(world, Publish()).observe()):
+        case Refused.OUT_OF_STEP if Run(world, Publish()).observe().is_ahead:
             return [(world, FULL), (world, Restore(True))]
         case Refused.OUT_OF_STEP if world.relation:
             return [(world, FULL), (world, PublishPresent()), (world, Restore(True))]
         case Refused.OUT_OF_STEP:
             return [(world, FULL), (world, Restore())]
+        case Refused.FOLDER_LOST:
+            return [(world, FULL)]
         case Refused.HELD:
             return [(world, PublishHeld())]
         case Refused.COMMITTED:
@@ -368,6 +465,7 @@ def whole(world: World, intent: Intent) -> tuple[World, Start | Done | Refused]:
     return list(go_on(begun, start))[-1], start
 
 
+@cache
 def is_right(world: World) -> bool:
     """Whether the mirror has the rows of the relation, or those of before while it is ahead."""
     _, end = begin(world, Publish())
@@ -492,6 +590,35 @@ def test_every_publication_goes_on_or_is_refused_with_a_way_out() -> None:
     assert ("Publish", Refused.FOREIGN) in endings
 
 
+def test_code_before_a_build_never_takes_published_rows_away_in_silence() -> None:
+    runs, killed, gone_on = 0, set[World](), set[object]()
+    for world in everything().settled:
+        for intent in (Publish(), Publish(is_held=True), Publish(has_hooks=True)):
+            begun, end = begin(world, intent)
+            if not isinstance(end, Compare):
+                continue
+            has_versions = any(table.noted for table in begun.world.tables)
+            for statements, keeps in product(CODES, (True,) if has_versions else (True, False)):
+                runs += 1
+                run = replace(begun, steps=[])
+                worlds, start = run_code(run, statements, keeps)
+                killed.update(worlds)
+                reason = start.reason if isinstance(start, Rebuild) else None
+                how = (run.world, run.rows, reason, intent)
+                if how not in gone_on:
+                    gone_on.add(how)
+                    *others, last = go_on(run, start)
+                    assert is_right(last), f"{statements} {world}"
+                    killed.update(others)
+    for world in killed:
+        after, why = whole(world, Publish())
+        if isinstance(why, Refused):
+            check_ways_out(after, why)
+
+    print(f"{runs} runs with code, {len(killed)} killed")
+    assert runs > 1000
+
+
 def test_a_dry_run_foretells_what_a_run_does() -> None:
     """Or it is refused, because a run would first finish what another one has left."""
     for world in everything().found:
@@ -527,7 +654,7 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
             part=part,
             unmirrored=unmirrored,
         )
-        for intent in (*INTENTS, GoAhead("2", "1")):
+        for intent in (*INTENTS, GoAhead("2", keeps="1")):
             match next_action(facts, intent):
                 case Rename(table):
                     assert table in tables
@@ -544,6 +671,93 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
                     assert isinstance(intent, Recover)
                 case Step():
                     assert isinstance(intent, Recover), "the landing zone is not locked"
+
+
+ASKED: tuple[dict[str, Any], ...] = (
+    {},
+    {"rows": Rows.PUBLISHED, "has_folder": True, "elsewhere": "", "is_touched": False},
+    {"rows": Rows.PUBLISHED, "has_folder": True, "elsewhere": "elsewhere"},
+    {"rows": Rows.PUBLISHED, "has_folder": False, "elsewhere": ""},
+    {"rows": Rows.FOREIGN, "has_folder": True, "elsewhere": "", "is_touched": True},
+    {"version": "3"},
+    {"version": "3", "is_touched": True, "rows": Rows.FOREIGN},
+)
+STARTS: tuple[Intent, ...] = (
+    *PUBLICATIONS,
+    *(Preview(), Preview(full_refresh="full_refresh"), Publish(extends=True)),
+    *(Settle(), Explain("why"), RunStatement(True), RunStatement(False)),
+    *(EndCode(Itself("1"), "1", extends) for extends in (True, False)),
+    *(GoAhead("2", Held("2"), keeps="1"), GoAhead("3", Held("3"), "1", in_place=True)),
+    GoAhead("3", in_place=True),
+)
+
+
+def test_every_start_of_a_publication_is_possible() -> None:
+    unfinished = Held("2", is_finished=False, before="1")
+    held = (*((each, False) for each in (None, Held("2", "rebuild"), unfinished)), (None, True))
+    marks = [
+        Marked(build, noted, *kind)
+        for build in (None, "1", "2")
+        for noted in (None, ("1", "0"))
+        for kind in ((False, False), (True, False), (False, True))
+    ]
+    tables = ((), (Beside(PUBLISHED, "1"),), (Beside(NEXT, "2"),))
+    for last, (record, is_damaged), marked, relation, beside, asked in product(
+        (None, "1"), held, marks, Relation, tables, ASKED
+    ):
+        facts = Facts(
+            last=last,
+            held=record,
+            is_held_damaged=is_damaged,
+            marked=marked,
+            relation=relation,
+            beside=beside,
+            **asked,
+        )
+        for intent in STARTS:
+            check_start(facts, intent, next_action(facts, intent))
+
+
+def check_start(facts: Facts, intent: Intent, move: Move) -> None:
+    is_there, is_rebuilt = facts.relation is Relation.THERE, isinstance(intent, PublishPresent)
+    match move:
+        case Compare(baseline):
+            assert baseline == facts.baseline
+            assert facts.published == facts.last
+            is_same = facts.is_ahead or not facts.last or facts.rows is Rows.PUBLISHED
+            assert is_same
+            assert facts.has_folder or not is_there or facts.marked.is_view
+        case Rebuild():
+            assert facts.last or is_rebuilt or isinstance(intent, Publish) or facts.held
+        case Fetch():
+            assert facts.last
+            assert isinstance(intent, Restore)
+        case Refused.FOREIGN:
+            assert facts.rows is Rows.FOREIGN
+        case Refused.FOLDER_LOST:
+            assert facts.has_folder is False
+        case Refused.RECORD_DAMAGED:
+            assert facts.is_held_damaged
+        case Note(_, published):
+            assert published in (None, "1")
+            assert is_there
+        case Keep() | Step.UNMIRROR | Step.TAKE_AHEAD | Step.ADOPT | Step.FORGET_VERSION:
+            assert is_there
+        case Step.COPY:
+            assert facts.published
+            assert not isinstance(facts.baseline, Kept)
+        case Drop(table) | Rename(table):
+            assert table in facts.beside
+            is_copy = isinstance(intent, EndCode) and facts.is_touched is False
+            assert table != Beside(PUBLISHED, facts.last or "") or is_copy
+        case Restate(build):
+            assert build != facts.last
+        case Look.AT_ROWS:
+            assert facts.rows is Rows.UNKNOWN
+        case Look.AT_FOLDER:
+            assert facts.has_folder is None
+        case Look.AT_CODE:
+            assert facts.is_touched is None
 
 
 def picture() -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
-from dbt_common.exceptions import CompilationError, DbtRuntimeError
+from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
@@ -23,9 +23,7 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
-    PublishedRows,
     move,
-    note_version,
     snapshot_state,
     snapshot_version,
     take_in_place,
@@ -44,6 +42,8 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Rebuild,
     Refused,
     Rename,
+    Restate,
+    Start,
     Step,
     Write,
 )
@@ -57,24 +57,30 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Files,
     Held,
     Intent,
+    Itself,
     Kept,
     Marked,
     Part,
     Recover,
     Relation,
+    Rows,
     State,
 )
 from dbt.adapters.openmirroring.protocol.rules import next_action
-from dbt.adapters.openmirroring.protocol.start import baseline_of
-from dbt.adapters.openmirroring.spark.relation import BUILD_PROPERTY, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import (
+    BUILD_PROPERTY,
+    UNMIRRORED_PROPERTY,
+    VERSION_PROPERTY,
+    Marks,
+    OpenMirroringRelation,
+)
+from dbt.adapters.openmirroring.spark.table import TableDescription
+
+# the rows that a relation takes in place, and which of its rows they replace
+TakenRows: TypeAlias = tuple[OpenMirroringRelation, TouchedRows]
 
 
-def recover(
-    warehouse: Warehouse,
-    publication: Publication,
-    target: OpenMirroringRelation,
-    is_rebuilt: bool = False,
-) -> Manifest | None:
+def recover(table: Table, is_rebuilt: bool = False) -> Manifest | None:
     """0. Finish the batch that an earlier run committed, if any, and let the relation catch up.
 
     The node may no longer exist, and Spark may be another one than that of the earlier run.
@@ -88,16 +94,17 @@ def recover(
     Raises:
         MirrorError: if the batch cannot be finished
     """
+    warehouse, target, publication = table.warehouse, table.target, table.publication
+    assert publication, "only a publication finishes a batch"
     give_back(warehouse, target)
-    manifest = publication.pending()
+    table.manifest = manifest = publication.pending()
     snapshot, held = warehouse.found(target), publication.held
     if held and snapshot and snapshot.build not in (None, held.build):
         # another run has made the snapshot go ahead since dbt listed the relations
         warehouse.list_again(target)
-    table = Table(warehouse, target, publication, manifest)
     table.advance(Recover(replaces=is_rebuilt))
     remove_unfinished(warehouse, target)
-    return None if table.is_superseded else manifest
+    return None if publication.is_superseded else manifest
 
 
 @dataclass
@@ -108,9 +115,10 @@ class Table:
         publication: locks the table folder; None for an intent that changes no record
         manifest: a committed batch
         journal, held: the records, without a publication
-        known: what is known of the relation
-        why: why its rows are held
+        marks: those of the relation; None if they are not known
+        properties: what the relation is marked with, together with its build
         taking: the rows that it takes in place before they are published
+        read_from: where the rows of the relation are that were published last, if it has others
     """
 
     warehouse: Warehouse
@@ -119,14 +127,15 @@ class Table:
     manifest: Manifest | None = None
     journal: Journal | None = None
     held: HeldRecord | None = None
-    is_superseded: bool = False
-    known: Facts = field(default_factory=Facts)
-    why: str = ""
-    taking: tuple[OpenMirroringRelation, TouchedRows] | None = None
+    marks: Marks | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    taking: TakenRows | None = None
+    read_from: OpenMirroringRelation | None = None
+    _known: Facts = field(default_factory=Facts)
     _lost: StagedFilesLostError | None = None
     _state: str | None = None
 
-    def advance(self, intent: Intent) -> None:
+    def advance(self, intent: Intent) -> Start | Done:
         """Do what the protocol says, until nothing is left to do.
 
         Raises:
@@ -136,65 +145,135 @@ class Table:
         """
         if self.manifest:
             self.warehouse.adapter.progress.show_step(PUBLISHING)
+        self._forget()
+        self._lost = self._state = None
+        self._know(files=Files.UNKNOWN, part=Part.UNKNOWN, unmirrored=None, is_state_kept=False)
         before: Action | None = None
-        while not isinstance(move := next_action(self.observe(), intent), Done):
-            if move is Refused.MOVED_AWAY:
-                raise CompilationError(
+        while True:
+            match next_action(self.facts, intent):
+                case Compare() | Rebuild() | Fetch() | Done() as end:
+                    return end
+                case Refused() as why:
+                    raise self._refusal(why, intent)
+                case move:
+                    assert move != before, f"{move} has changed nothing"
+                    before = move
+                    self._carry_out(move, intent)
+                    if not isinstance(move, Look):
+                        self._forget()
+
+    def _refusal(self, why: Refused, _: Intent) -> DbtRuntimeError:
+        match why:
+            case Refused.FILES_LOST:
+                assert self._lost, "it was found before"
+                return self._lost
+            case Refused.MOVED_AWAY:
+                return CompilationError(
                     f"An earlier run was killed while it held rows of {self.target}. Nothing was "
                     "changed. Run the node once without `--empty`, `--sample` and `dry_run`, "
                     "which repairs it."
                 )
-            if move is Refused.FILES_LOST:
-                assert self._lost, "it was found before"
-                raise self._lost
-            assert not isinstance(move, Refused | Compare | Rebuild | Fetch), (
-                "only a publication starts"
-            )
-            assert move != before, f"{move} has changed nothing"
-            before = move
-            self._carry_out(move)
+        raise AssertionError(f"{why} is for the rows of a node")
 
-    def observe(self) -> Facts:
-        """Return what is known without a statement, and what was asked before."""
+    @property
+    def facts(self) -> Facts:
+        """What is known without a statement, and what was asked before."""
         records = self.publication
         journal = records.last if records else self.journal
         held = records.held if records else self.held
         manifest, place = self.manifest, Relation.MISSING
-        if self.warehouse.found(self.target):
+        found, marks = self.warehouse.found(self.target), self.marks or Marks()
+        if found:
             place = Relation.THERE
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
+        is_view = bool(found and found.is_view)
         return replace(
-            self.known,
+            self._known,
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
-            held=Held(held.build, held.rebuild, held.is_finished, held.before) if held else None,
+            held=Held(held.build, held.rebuild, held.is_finished, held.before, held.why)
+            if held
+            else None,
             is_superseded=bool(records and records.is_superseded),
             is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
             beside=tuple(self._beside),
+            marked=Marked(marks.build, marks.published, marks.unmirrored, is_view),
         )
 
-    def published(self) -> PublishedRows:
-        """Find the rows that were published last, as Spark has them now."""
-        warehouse, found = self.warehouse, self.warehouse.found(self.target)
-        marks = warehouse.marks(found)
-        is_view = bool(found and found.is_view)
-        self._know(marked=Marked(marks.build, marks.published, marks.unmirrored, is_view))
-        facts, relation = self.observe(), found
-        match baseline_of(facts):
+    # The rows that were published last, as Spark has them
+
+    def look(self) -> Facts:
+        """Ask for the marks of the relation, which tell where these rows are."""
+        self._forget()
+        if self.marks is None:
+            self.marks = self.warehouse.marks(self.warehouse.found(self.target))
+        return self.facts
+
+    def look_again(self) -> None:
+        """Find them after code of the user, which may have changed what dbt has listed."""
+        warehouse, before, found = self.warehouse, self.marks, self.warehouse.found(self.target)
+        self._forget()
+        self._know(rows=Rows.UNKNOWN)
+        self.read_from = None
+        try:
+            self.marks = Marks.of(warehouse.properties(self.target))
+        except DbtDatabaseError:
+            warehouse.list_again(self.target)
+            if warehouse.found(self.target):
+                raise
+            self.marks = Marks()
+        else:
+            if before and self.marks.build != before.build:
+                warehouse.list_again(self.target)
+            elif found is None or found.information:  # with the properties of before
+                warehouse.cache(replace(found or self.target, information=None))
+
+    @cached_property
+    def relation(self) -> OpenMirroringRelation | None:
+        """Their relation, which may be an earlier version of the snapshot; None without one."""
+        found = self.warehouse.found(self.target)
+        match self.facts.baseline:
             case Kept(table):
-                kept = self._beside[table]
-                relation = kept.incorporate(version=warehouse.marks(kept).version_of(table.id))
+                found = self._beside[table]
+                version = self.warehouse.marks(found).version_of(table.id)
+                found = found.incorporate(version=version)
             case Earlier(version) if found:
-                relation = found.incorporate(version=version)
-        return PublishedRows(warehouse, relation, marks, facts)
+                found = found.incorporate(version=version)
+            case Itself() if self.read_from:
+                found = self.read_from
+        return found
+
+    @cached_property
+    def description(self) -> TableDescription | None:
+        """Their table; None if there is none, or if they are an earlier version of one."""
+        if self.relation is None or self.relation.is_view or self.is_past:
+            return None
+        return self.warehouse.describe(self.relation)
+
+    @property
+    def build(self) -> str | None:
+        """The id of the build that has made them; None if they were not published."""
+        match self.facts.baseline:
+            case Itself(build):
+                return build
+        return self.facts.published
+
+    @property
+    def is_past(self) -> bool:
+        """Whether they are an earlier version of a table: readable, but not describable."""
+        return self.relation is not None and self.relation.version is not None
+
+    def _forget(self) -> None:
+        for name in ("relation", "description", "_beside"):
+            self.__dict__.pop(name, None)
 
     @property
     def is_interrupted(self) -> bool:
         """Whether a killed process has left a relation that has to catch up."""
-        return self.observe().state is State.INTERRUPTED
+        return self.facts.state is State.INTERRUPTED
 
     @property
     def _there(self) -> OpenMirroringRelation:
@@ -202,7 +281,7 @@ class Table:
         return self.warehouse.found(self.target) or self.target
 
     def _know(self, **facts: Any) -> None:
-        self.known = replace(self.known, **facts)
+        self._known = replace(self._known, **facts)
 
     def _committed(self, manifest: Manifest) -> Committed:
         batch = manifest.batch
@@ -218,28 +297,27 @@ class Table:
             found[Beside(kind, number)] = table
         return found
 
-    def _carry_out(self, action: Action) -> None:
+    def _carry_out(self, action: Action, _: Intent) -> None:
         match action:
             case Keep(kept):
-                table = table_beside(self.target, kept.kind, kept.id)
-                move(self.warehouse, self._there, table)
-                self._beside[kept] = table
+                move(self.warehouse, self._there, table_beside(self.target, kept.kind, kept.id))
             case Rename(following, is_finishing):
                 if is_finishing:
                     remove_dropped(self.warehouse, self.target)
-                move(self.warehouse, self._beside.pop(following), self.target)
+                move(self.warehouse, self._beside[following], self.target)
+                self.marks = Marks(following.id)
             case Drop(left):
-                self.warehouse.drop(self._beside.pop(left))
+                self.warehouse.drop(self._beside[left])
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
-            case Note(build, published):
-                if published:
-                    version = snapshot_version(self.warehouse, self.target)
-                    note_version(self.warehouse, self.target, published, version, build)
-                else:
-                    self.warehouse.mark(self.target, {BUILD_PROPERTY: build})
-                self._know(marked=Marked(build))
+            case Note():
+                self._note(action)
+            case Step.UNMIRROR:
+                # before it has other rows than those that were published
+                self.warehouse.mark(self.target, {UNMIRRORED_PROPERTY: "true"})
+                self.warehouse.unmark(self.target, [BUILD_PROPERTY, VERSION_PROPERTY])
+                self.marks = Marks(unmirrored=True)
             case Step.TAKE_AHEAD:
                 assert self.taking, "the relation takes rows in place"
                 take_in_place(self.warehouse, self.target, *self.taking)
@@ -253,16 +331,36 @@ class Table:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)
 
-    def _change_records(self, action: Look | Step | Write, publication: Publication) -> None:
+    def _note(self, note: Note) -> None:
+        marks, properties = self.marks or Marks(), dict[str, str]()
+        if note.build:
+            properties = {BUILD_PROPERTY: note.build, **self.properties}
+            marks = replace(marks, build=note.build)
+        if note.published:
+            version = note.version or snapshot_version(self.warehouse, self.target)
+            properties[VERSION_PROPERTY] = f"{note.published} {version}"
+            marks = replace(marks, published=(note.published, version))
+        self.warehouse.mark(self.target, properties)
+        if note.build and marks.unmirrored:
+            self.warehouse.unmark(self.target, [UNMIRRORED_PROPERTY])
+            marks = replace(marks, unmirrored=False)
+        self.marks = marks
+
+    def _change_records(
+        self, action: Look | Step | Write | Restate, publication: Publication
+    ) -> None:
         match action:
-            case Write(Held(build, rebuild, is_finished, before)):
-                publication.hold(build, self.why, rebuild, is_finished, before)
+            case Write(Held(build, rebuild, is_finished, before, why)):
+                publication.hold(build, why, rebuild, is_finished, before)
                 return
             case Step.WITHDRAW:
                 publication.withdraw_superseded()
                 return
-            case Step.KEEP_STATE:
-                self._keep_state(publication)
+            case Step.FORGET_HELD:
+                publication.delete_held_record()
+                return
+            case Restate(build):
+                self._restate(publication, build)
                 return
         manifest = self.manifest
         assert manifest, "a batch was committed"
@@ -290,15 +388,15 @@ class Table:
                 told = "This full load replaces a batch that cannot be finished"
                 logger.warning(f"{told}: {self._lost.msg}")
                 publication.supersede(manifest)
-                self.manifest, self.is_superseded = None, True
+                self.manifest = None
 
-    def _keep_state(self, publication: Publication) -> None:
-        last = publication.last
+    def _restate(self, publication: Publication, build: str) -> None:
+        last, state = publication.last, None
         assert last, "a build was published"
-        build = last.batch.build
-        kept, state = self._beside[Beside(PUBLISHED, build)], None
-        if not self.warehouse.marks(kept).version_of(build):
-            state = snapshot_state(self.warehouse, kept, self.warehouse.describe(kept))
+        kept = self._beside.get(Beside(PUBLISHED, build))
+        table = kept or self._there
+        if not (kept and self.warehouse.marks(kept).version_of(build)):
+            state = snapshot_state(self.warehouse, table, self.warehouse.describe(table))
         publication.keep(last, build, state)
         self._know(is_state_kept=True)
 

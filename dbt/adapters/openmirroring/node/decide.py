@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError
 
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
+from dbt.adapters.openmirroring.landing_zone.published_table import compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.compare import Comparer, why_left
 from dbt.adapters.openmirroring.node.config import NodeConfig
@@ -18,8 +19,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan, table_definition
 from dbt.adapters.openmirroring.node.progress import CHECKING, COMPARING
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse, same_files
-from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
-from dbt.adapters.openmirroring.node.snapshot.snapshot import PublishedRows
+from dbt.adapters.openmirroring.node.start import Attempt
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.spark.table import RECORDING_FORMATS, TableDescription
 from dbt.adapters.openmirroring.text.errors import RefusedError
@@ -218,134 +218,125 @@ def _names(columns: tuple[str, ...] | list[str]) -> str:
     return ", ".join(columns) or "none"
 
 
-@dataclass(frozen=True)
-class Planner:
-    """Compares the built rows with the published rows.
+def described(node: Node, built: OpenMirroringRelation) -> NextSnapshot:
+    """Return the built rows, all of which need a comparison.
+
+    Raises:
+        CompilationError: if a column cannot be mirrored, or is read in the zone of a session
+    """
+    description = node.warehouse.describe(built)
+    _refuse_zone_of_session(built, description)
+    return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
+
+
+def next_snapshot(
+    attempt: Attempt, built: OpenMirroringRelation, rows: NextRows | None
+) -> NextSnapshot:
+    """Return the built rows, and what part of them needs no comparison.
 
     Args:
-        scratch: keeps the results of comparisons
-        rebuild: why nothing is compared; None if rows are compared, and the changes decide
+        rows: the rows that this run built it from; None if it was held
     """
+    found, stored = described(attempt.node, built), attempt.description
+    if rows and rows.touched:
+        stored = None
+    reuse: Reuse | None = rows.reuse if rows else None
+    if reuse is None and stored and not attempt.rebuild and attempt.warehouse.is_local:
+        reuse = same_files(stored, found.description)
+    layout, moved = found.description.layout, None
+    # a held snapshot is stored already as it is to be
+    if rows and stored and stored.layout != layout:
+        moved = f"stored as {layout} in Spark, before as {stored.layout}"
+    return replace(found, reuse=reuse or found.reuse, moved=moved)
 
-    node: Node
-    table: PublishedTable
-    published: PublishedRows
-    scratch: ScratchTables
-    rebuild: str | None = None
 
-    def described(self, built: OpenMirroringRelation) -> NextSnapshot:
-        """Return the built rows, all of which need a comparison.
+def check(attempt: Attempt, built: NextSnapshot, with_rows: bool = True) -> None:
+    """Check whether the built rows, or only their definition, could be published.
 
-        Raises:
-            CompilationError: if a column cannot be mirrored, or is read in the zone of a session
-        """
-        description = self.node.warehouse.describe(built)
-        _refuse_zone_of_session(built, description)
-        return NextSnapshot(built, description, landing_columns(description.columns), Reuse())
+    Errors are those of `plan`.
+    """
+    node = attempt.node
+    node.warehouse.adapter.progress.show_step(CHECKING)
+    journal = attempt.verify(attempt.rebuild is not None)
+    comparer = _comparer(attempt, built)
+    if with_rows:
+        comparer.load()
+    if journal and not attempt.rebuild:
+        reasons = reasons_of(journal, comparer.definition, partial(_outcome_of, node))
+        refuse_rebuild(reasons, node.options, node.has_own_code)
 
-    def next_snapshot(self, built: OpenMirroringRelation, rows: NextRows | None) -> NextSnapshot:
-        """Return the built rows, and what part of them needs no comparison.
 
-        Args:
-            rows: the rows that this run built it from; None if it was held
-        """
-        found, stored = self.described(built), self.published.description
-        if rows and rows.touched:
-            stored = None
-        reuse: Reuse | None = rows.reuse if rows else None
-        if reuse is None and stored and not self.rebuild and self.node.warehouse.is_local:
-            reuse = same_files(stored, found.description)
-        layout, moved = found.description.layout, None
-        # a held snapshot is stored already as it is to be
-        if rows and stored and stored.layout != layout:
-            moved = f"stored as {layout} in Spark, before as {stored.layout}"
-        return replace(found, reuse=reuse or found.reuse, moved=moved)
+def _outcome_of(node: Node, change: Change) -> str:
+    return str(node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
 
-    def check(self, built: NextSnapshot, with_rows: bool = True) -> None:
-        """Check whether the built rows, or only their definition, could be published.
 
-        Errors are those of `plan`.
-        """
-        self.node.warehouse.adapter.progress.show_step(CHECKING)
-        journal = self.table.verify(
-            self.published.build, self.rebuild is not None, self.published.is_there
-        )
-        comparer = self._comparer(built)
-        if with_rows:
-            comparer.load()
-        if journal and not self.rebuild:
-            reasons = reasons_of(journal, comparer.definition, self._outcome_of)
-            refuse_rebuild(reasons, self.node.options, self.node.has_own_code)
+def plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
+    """Decide what to publish.
 
-    def _outcome_of(self, change: Change) -> str:
-        return str(self.node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
-
-    def plan(self, built: NextSnapshot) -> SparkPlan:
-        """Decide what to publish.
-
-        Raises:
-            MirrorError: if the rows in Spark and the landing zone do not belong together
-            DbtRuntimeError: if the rows cannot be published
-        """
-        published, warehouse = self.published, self.node.warehouse
-        warehouse.adapter.progress.show_step(COMPARING)
-        journal = self.table.verify(published.build, self.rebuild is not None, published.is_there)
-        comparer = self._comparer(built)
-        try:
-            return decide(
-                journal,
-                comparer.definition,
-                self.node.options,
-                comparer,
-                self._outcome_of,
-                rebuild=self.rebuild,
-                moved=built.moved,
-                runs_code=self.node.has_own_code,
-                initial="" if journal else self._why_initial(),
-            )
-        except DbtDatabaseError:
-            self._require_version()
-            raise
-
-    def _require_version(self) -> None:
-        """Check that the version of the snapshot that has the published rows can be read."""
-        relation, journal = self.published.relation, self.table.last
-        if relation is None or journal is None or not self.published.is_past:
-            return
-        try:
-            self.node.warehouse.count_rows(relation)
-        except DbtDatabaseError as error:
-            raise SnapshotMismatchError(
-                f"Version {relation.version} of {self.node.target} has the rows that were "
-                "published last, and Spark cannot read it: "
-                "somebody has removed old versions of the table (VACUUM, or the expiry of "
-                "snapshots). Nothing was published. "
-                f"{compute_anew(self.node.owner.node, journal.batch.table_rows)}",
-                code="OM427",
-            ) from error
-
-    def _why_initial(self) -> str:
-        """Return why a published table has no table folder; empty if none was published."""
-        build = self.published.build
-        if not build:
-            return ""
-        # Spark ignores the case of a name, so the snapshot may be that of an alias in another case
-        former = self.table.former_folder(build)
-        return f"the table folder was {f'{former.path} before' if former else 'gone'}"
-
-    def _comparer(self, built: NextSnapshot) -> Comparer:
-        node = self.node
-        return Comparer(
-            node.warehouse,
-            self.scratch,
-            self.table,
+    Raises:
+        MirrorError: if the rows in Spark and the landing zone do not belong together
+        DbtRuntimeError: if the rows cannot be published
+    """
+    node = attempt.node
+    node.warehouse.adapter.progress.show_step(COMPARING)
+    journal = attempt.verify(attempt.rebuild is not None)
+    comparer = _comparer(attempt, built)
+    try:
+        return decide(
+            journal,
+            comparer.definition,
             node.options,
-            table_definition(built.columns, node.options),
-            self.published.relation or node.target,
-            built,
-            node.history.key if node.is_history else (),
-            why_left(node.options) if node.is_incremental else None,
+            comparer,
+            partial(_outcome_of, node),
+            rebuild=attempt.rebuild,
+            moved=built.moved,
+            runs_code=node.has_own_code,
+            initial="" if journal else _why_initial(attempt),
         )
+    except DbtDatabaseError:
+        _require_version(attempt)
+        raise
+
+
+def _require_version(attempt: Attempt) -> None:
+    """Check that the version of the snapshot that has the published rows can be read."""
+    relation, journal, node = attempt.relation, attempt.records.last, attempt.node
+    if relation is None or journal is None or not attempt.is_past:
+        return
+    try:
+        node.warehouse.count_rows(relation)
+    except DbtDatabaseError as error:
+        raise SnapshotMismatchError(
+            f"Version {relation.version} of {node.target} has the rows that were published last, "
+            "and Spark cannot read it: somebody has removed old versions of the table (VACUUM, or "
+            "the expiry of snapshots). Nothing was published. "
+            f"{compute_anew(node.owner.node, journal.batch.table_rows)}",
+            code="OM427",
+        ) from error
+
+
+def _why_initial(attempt: Attempt) -> str:
+    """Return why a published table has no table folder; empty if none was published."""
+    if not attempt.build:
+        return ""
+    # Spark ignores the case of a name, so the snapshot may be that of an alias in another case
+    former = attempt.records.former_folder(attempt.build)
+    return f"the table folder was {f'{former.path} before' if former else 'gone'}"
+
+
+def _comparer(attempt: Attempt, built: NextSnapshot) -> Comparer:
+    node = attempt.node
+    return Comparer(
+        node.warehouse,
+        attempt.scratch,
+        attempt.records,
+        node.options,
+        table_definition(built.columns, node.options),
+        attempt.relation or node.target,
+        built,
+        node.history.key if node.is_history else (),
+        why_left(node.options) if node.is_incremental else None,
+    )
 
 
 def beyond_limit(node: Node, plan: SparkPlan) -> str | None:

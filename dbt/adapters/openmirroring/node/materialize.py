@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import held_record, last_
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.decide import Planner, beyond_limit
+from dbt.adapters.openmirroring.node.decide import beyond_limit, next_snapshot, plan
 from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import publish
@@ -29,22 +29,15 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     table_beside,
     tidy,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import take_in_place
-from dbt.adapters.openmirroring.node.start import intent_of, start
+from dbt.adapters.openmirroring.node.start import Attempt, intent_of
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.protocol.actions import Rebuild
 from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly, Preview
 from dbt.adapters.openmirroring.spark.relation import (
-    BUILD_PROPERTY,
     CHECKED_PROPERTY,
     UNMIRRORED_PROPERTY,
-    VERSION_PROPERTY,
     OpenMirroringRelation,
 )
-
-_UNMIRRORED = {UNMIRRORED_PROPERTY: "true"}
-_PUBLICATION = (BUILD_PROPERTY, VERSION_PROPERTY)
 
 
 def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
@@ -104,16 +97,11 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
         found = warehouse.found(target)
         snapshot = warehouse.describe(found) if found and found.is_table else None
         rows = next_rows(node, scratch, was_incremental, snapshot)
-        following, response = build(node, rows, scratch, _UNMIRRORED)
+        following, response = build(node, rows, scratch, {UNMIRRORED_PROPERTY: "true"})
         verify_contract(node, following)
-        if rows.touched:
-            # marked before it has other rows than those that were published
-            warehouse.mark(target, _UNMIRRORED)
-            warehouse.unmark(target, _PUBLICATION)
-            take_in_place(warehouse, target, following, rows.touched)
-            warehouse.replaced(target)
-        else:
-            Table(warehouse, target).advance(GoAhead(build_id))
+        taking = (following, rows.touched) if rows.touched else None
+        ahead = GoAhead(build_id, in_place=taking is not None)
+        Table(warehouse, target, taking=taking).advance(ahead)
     return response
 
 
@@ -181,20 +169,16 @@ def _previewed(
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = PublishedTable(destination.storage(), folder, node.owner)
     table.open()
-    found = Table(node.warehouse, target, journal=table.last)
-    published = found.published()
-    if published.is_ahead or published.build not in (None, table.last_build):
-        found.held = table.held_record()
-        published = found.published()
-    preview = intent_of(node, Preview)
-    end, published = start(preview, node, destination, table, scratch, published)
-    rebuild = end.reason if isinstance(end, Rebuild) else None
-    planner = Planner(node, table, published, scratch, rebuild)
-    plan = planner.plan(planner.next_snapshot(built, rows))
-    finding = beyond_limit(node, plan)
+    attempt = Attempt(node, destination, table, scratch, target)
+    if attempt.look().is_ahead or attempt.build not in (None, table.last_build):
+        attempt.held = table.held_record()
+        attempt.look()
+    attempt.start(intent_of(node, Preview))
+    planned = plan(attempt, next_snapshot(attempt, built, rows))
+    finding = beyond_limit(node, planned)
     if finding:
         raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")
-    return MirrorResponse.preview(plan)
+    return MirrorResponse.preview(planned)
 
 
 def _drop_old_previews(warehouse: Warehouse, target: OpenMirroringRelation) -> None:

@@ -1,16 +1,9 @@
-"""The rows of a mirrored table, brought to Spark or compared with those of its model.
-
-They are also needed for changes by others that a node publishes (`on_foreign_changes: publish`): a
-package may fill a table at the end of each run, and a person may correct rows by hand. Then the
-relation is ahead of the mirror, as held rows are: the rows that were published last are put beside
-it, and the difference is published.
-"""
+"""The rows of a mirrored table, brought to Spark or compared with those of its model."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.errors import (
@@ -19,24 +12,18 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
 )
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import create_table
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import published_columns
 from dbt.adapters.openmirroring.node.progress import RESTORING
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ScratchTables,
-    table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
-    PublishedRows,
-    move,
-    note_version,
-    published_version,
     snapshot_state,
 )
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.protocol.facts import NEXT, PUBLISHED
+from dbt.adapters.openmirroring.protocol.facts import NEXT
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     RESTORED_PROPERTY,
@@ -187,35 +174,3 @@ def difference(
     return warehouse.sql(
         "mirror_difference", model=rows, columns=columns, mirror=_COMPARED, keys=keys
     )
-
-
-def adopt_foreign_changes(
-    node: Node,
-    destination: Destination,
-    table: PublishedTable,
-    published: PublishedRows,
-    scratch: ScratchTables,
-) -> PublishedRows:
-    """Return the rows that were published last, whatever others have made of the relation since.
-
-    Args:
-        published: the rows that the relation has
-
-    Raises:
-        MirroredTableMismatchError: if the mirrored table has other rows than were published
-        DbtRuntimeError: if it cannot be read
-    """
-    warehouse, target = node.warehouse, node.target
-    assert published.build, "only what was published can have changed since"
-    version = published_version(warehouse, table, published)
-    if version is None:
-        rows = rows_as_published(node, destination, table, scratch)
-    else:
-        rows = target.incorporate(version=version)
-    if destination.dry_run:
-        return replace(published, relation=rows)
-    if version is None:
-        move(warehouse, rows, table_beside(target, PUBLISHED, published.build))
-    else:
-        note_version(warehouse, target, published.build, version)
-    return Table(warehouse, target, journal=table.last).published()

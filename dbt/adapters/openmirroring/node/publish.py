@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
-from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import Manifest
 from dbt.adapters.openmirroring.node.advance import Table, recover
 from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import (
-    Planner,
     beyond_limit,
+    check,
+    described,
+    next_snapshot,
+    plan,
     refuse_deletion,
     too_many_deleted,
 )
-from dbt.adapters.openmirroring.node.hooks import REPLACED, CodeBefore, marks_now, run_post_hooks
 from dbt.adapters.openmirroring.node.next_rows import NextRows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan
@@ -26,84 +28,37 @@ from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import ScratchTables
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
-    PublishedRows,
     has_published_columns,
     snapshot_state,
     snapshot_version,
 )
 from dbt.adapters.openmirroring.node.stage import stage
-from dbt.adapters.openmirroring.node.start import intent_of, look_at_rows, start
-from dbt.adapters.openmirroring.protocol.actions import Done, Rebuild, Start
+from dbt.adapters.openmirroring.node.start import Attempt, intent_of
+from dbt.adapters.openmirroring.protocol.actions import Done
 from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
-    Facts,
-    Intent,
+    Explain,
+    GoAhead,
+    Held,
     Publish,
     PublishHeld,
     PublishPresent,
     Recover,
+    Settle,
 )
 from dbt.adapters.openmirroring.protocol.start import (
-    build_ahead,
     goes_ahead,
-    hold_of,
+    hold,
     may_keep_rows,
 )
 from dbt.adapters.openmirroring.spark.relation import (
-    BUILD_PROPERTY,
-    UNMIRRORED_PROPERTY,
-    ZONE_PROPERTY,
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.text.errors import RunError, quoted_text
 
 # why rows are held while their run may still fail
 _NOT_ENDED = "because its last run has not ended"
-
-
-@dataclass
-class Attempt:
-    """An attempt to publish a node, after the leftovers of earlier runs were handled.
-
-    Args:
-        publication: holds the lock of the table
-        published: the rows that were published last
-        finished: the manifest of an earlier run's batch that has just been finished, if any
-        rebuild: why the table is rebuilt; None if the changes decide
-    """
-
-    node: Node
-    destination: Destination
-    publication: Publication
-    scratch: ScratchTables
-    published: PublishedRows
-    finished: Manifest | None
-    rebuild: str | None = None
-
-    @property
-    def planner(self) -> Planner:
-        return Planner(self.node, self.publication, self.published, self.scratch, self.rebuild)
-
-    @property
-    def marks(self) -> dict[str, str]:
-        """The properties by which the build of this attempt is known."""
-        zone_id = self.destination.zone_id
-        return {BUILD_PROPERTY: self.publication.batch_id, ZONE_PROPERTY: zone_id}
-
-    def start(self, intent: Intent) -> Start | Done:
-        """Let the protocol decide whether and how this attempt goes on."""
-        end, self.published = start(
-            intent, self.node, self.destination, self.publication, self.scratch, self.published
-        )
-        self.rebuild = end.reason if isinstance(end, Rebuild) else None
-        return end
-
-    def find_published(self) -> None:
-        """Find the rows that were published last again, as Spark has them now."""
-        table = Table(self.node.warehouse, self.node.target, self.publication)
-        self.published = table.published()
-        ahead = self.published.facts.ahead
-        self.rebuild = ahead.rebuild if ahead else None
 
 
 @contextmanager
@@ -116,15 +71,15 @@ def begin_attempt(node: Node, destination: Destination) -> Iterator[Attempt]:
             warehouse, target, publication.batch_id, lambda: publication.committed
         ) as scratch,
     ):
-        finished = recover(warehouse, publication, target, node.is_full_refresh)
+        attempt = Attempt(node, destination, publication, scratch)
+        attempt.finished = finished = recover(attempt, node.is_full_refresh)
         if finished:
             node.print_line(
                 f"Finished batch {finished.batch.id} of {target}, which an earlier run had left"
             )
-        published = Table(warehouse, target, publication).published()
-        facts = replace(published.facts, has_finished=finished is not None)
-        published = replace(published, facts=facts)
-        yield Attempt(node, destination, publication, scratch, published, finished)
+        attempt.marks = None
+        attempt.look()
+        yield attempt
 
 
 def publish(node: Node, destination: Destination) -> MirrorResponse:
@@ -137,17 +92,16 @@ def publish(node: Node, destination: Destination) -> MirrorResponse:
     extends = node.is_incremental
     with begin_attempt(node, destination) as attempt:  # 0
         if not node.options.is_held:
-            destination.check_table(attempt.publication.table, node.is_full_refresh)
+            destination.check_table(attempt.records.table, node.is_full_refresh)
         intent = intent_of(node)
         attempt.start(intent)
         _run_code_before(attempt, intent, extends)
         rows = next_rows(node, attempt.scratch, extends, _reusable(attempt, intent))
-        if not goes_ahead(attempt.published.facts, intent):
+        if not goes_ahead(attempt.facts, intent):
             return _publish_rows(attempt, rows)
         if intent.is_held:
             return _hold_rows(attempt, rows)
         _go_ahead(attempt, rows)
-        attempt.find_published()
         return _publish_snapshot(attempt)
 
 
@@ -158,25 +112,16 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         CompilationError: if Spark has no table of the node
     """
     with begin_attempt(node, destination) as attempt:
-        destination.check_table(attempt.publication.table, rebuilds=True)
+        destination.check_table(attempt.records.table, rebuilds=True)
         attempt.start(PublishPresent())
         verify_contract(node, node.target)
-        built = attempt.planner.described(node.target)
+        built = described(node, node.target)
         plan = _plan(attempt, built)
         refuse_deletion(node, plan)
-        build = attempt.publication.batch_id
-
-        def mark() -> None:
-            # rows that nobody has published before, whatever build they come from
-            why = "until mirror_rebuild has ended"
-            before = build_ahead(attempt.published.facts)
-            attempt.publication.hold(build, why, attempt.rebuild, before=before)
-            node.warehouse.mark(node.target, attempt.marks)
-            if attempt.published.marks.unmirrored:
-                node.warehouse.unmark(node.target, [UNMIRRORED_PROPERTY])
-            node.warehouse.cache(node.target.carrying(build))
-
-        return commit(attempt, plan, built, build, before=mark)
+        # rows that nobody has published before, whatever build they come from
+        held = attempt.held_record("until mirror_rebuild has ended")
+        ahead = hold(attempt.facts, held)
+        return commit(attempt, plan, built, held.build, before=lambda: attempt.go_on(ahead))
 
 
 def publish_held(
@@ -205,7 +150,7 @@ def publish_held(
         if isinstance(end, Done):
             return MirrorResponse.of(attempt.finished.batch) if attempt.finished else None
         verify_contract(node, node.target)  # somebody may have changed the rows since
-        destination.check_table(attempt.publication.table, attempt.rebuild is not None)
+        destination.check_table(attempt.records.table, attempt.rebuild is not None)
         return _publish_snapshot(attempt, bool(tested), wait_for_turn)
 
 
@@ -218,38 +163,35 @@ def recover_node(node: Node, destination: Destination) -> None:
 def keep_held(node: Node, destination: Destination, why: str) -> None:
     """Record in the landing zone why a node stays held."""
     with destination.publication(node.table_folder, node.owner) as publication:
-        if not publication.pending() and (held := publication.held):
-            publication.hold(held.build, why, held.rebuild, held.is_finished, held.before)
+        manifest = publication.pending()
+        Table(node.warehouse, node.target, publication, manifest).advance(Explain(why))
 
 
 def _run_code_before(attempt: Attempt, intent: Publish, extends: bool) -> None:
     """Run the user's code. The rows that were published last stay readable."""
-    node, publication, published = attempt.node, attempt.publication, attempt.published
-    if attempt.rebuild:  # nothing is compared, so nothing has to be kept
+    node, rebuild = attempt.node, attempt.rebuild
+    if rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
-        if node.has_code_before and goes_ahead(published.facts, intent):
-            marks_now(node)  # it lists the relation again, if this code has dropped it
-            found = Table(node.warehouse, node.target, publication).published()
-            attempt.published = look_at_rows(node, publication, found)
+        if node.has_code_before and goes_ahead(attempt.facts, intent):
+            attempt.look_again()
+            attempt.start(replace(intent, full_refresh=rebuild))
         return
     if node.has_own_code:
-        # this code cannot be undone if the table is refused later
-        publication.verify(published.build, rebuilds=False, is_there=published.is_there)
+        attempt.verify(rebuilds=False)  # this code cannot be undone if the table is refused later
     if node.has_code_before:
-        code = CodeBefore(node, publication, attempt.published, extends)
-        attempt.published, attempt.rebuild = code.run()
+        attempt.run_code(extends)
 
 
 def _reusable(attempt: Attempt, intent: Publish) -> TableDescription | None:
     """Return the snapshot, if a build may keep rows and files of it; None to consider all rows."""
-    node, published, last = attempt.node, attempt.published, attempt.publication.last
-    if not may_keep_rows(published.facts, intent):
+    facts, warehouse, last = attempt.facts, attempt.warehouse, attempt.records.last
+    if not may_keep_rows(facts, intent):
         return None
-    if published.is_ahead:
-        found = node.warehouse.found(node.target)
-        return node.warehouse.describe(found) if found and found.is_table else None
-    description = published.description
-    if goes_ahead(published.facts, intent):
+    if facts.is_ahead:
+        found = warehouse.found(attempt.target)
+        return warehouse.describe(found) if found and found.is_table else None
+    description = attempt.description
+    if goes_ahead(facts, intent):
         return description  # the publication compares all rows, whatever the build keeps
     if description is None or last is None or not has_published_columns(description, last):
         return None
@@ -258,13 +200,13 @@ def _reusable(attempt: Attempt, intent: Publish) -> TableDescription | None:
 
 def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
     """Build a node, and publish the difference from the rows that were published last."""
-    node, publication = attempt.node, attempt.publication
-    following, _ = build(node, rows, attempt.scratch, attempt.marks)  # 1
+    node = attempt.node
+    following, _ = build(node, rows, attempt.scratch, attempt.marks_of_build)  # 1
     verify_contract(node, following)  # 3
-    built = attempt.planner.next_snapshot(following, rows)
+    built = next_snapshot(attempt, following, rows)
     plan = _plan(attempt, built)  # 2 and 3
     if plan.is_void:
-        return _keep_snapshot(attempt, following, plan)
+        return _keep_snapshot(attempt, plan)
     if plan.starts_folder and rows.touched:  # of all rows, only a part was computed
         query = node.warehouse.sql(
             "mirror_with_touched_rows",
@@ -276,31 +218,26 @@ def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
         return _publish_rows(attempt, NextRows(query))
     finding = beyond_limit(node, plan)
     if finding:
-        _make_snapshot(attempt, following, rows, finding)
-        attempt.destination.builds[node.owner.node] = publication.batch_id
+        _make_snapshot(attempt, following, rows, attempt.held_record(finding))
+        attempt.destination.builds[node.owner.node] = attempt.records.batch_id
         raise too_many_deleted(node, finding)
-    return commit(attempt, plan, built, publication.batch_id)
+    return commit(attempt, plan, built, attempt.records.batch_id)
 
 
 def _publish_snapshot(
     attempt: Attempt, is_limited: bool = True, wait_for_turn: Callable[[], None] = lambda: None
 ) -> MirrorResponse:
     """Publish the rows of a snapshot that is ahead of the mirror, as they are now."""
-    node, publication, build = attempt.node, attempt.publication, attempt.published.marks.build
+    node, build = attempt.node, attempt.facts.marked.build
     assert build, "a snapshot that is ahead has a build"
-    built = attempt.planner.next_snapshot(node.target, None)
+    built = next_snapshot(attempt, node.target, None)
     plan = _plan(attempt, built)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
     if finding:
-        publication.hold(build, finding, attempt.rebuild)
+        attempt.go_on(GoAhead(build, replace(attempt.held_record(finding), build=build)))
         raise too_many_deleted(node, finding)
     if plan.is_void:
-        assert plan.journal, "a table is unchanged only since it was published"
-        state = snapshot_state(node.warehouse, node.target, built.description)
-        publication.keep(plan.journal, build, state)
-        Table(node.warehouse, node.target, publication).advance(Recover())
-        publication.delete_held_record()
-        return MirrorResponse.unchanged(plan)
+        return _keep_snapshot(attempt, plan)
 
     def wait() -> None:
         node.warehouse.adapter.progress.show_step(WAITING)
@@ -322,28 +259,29 @@ def commit(
         build: the id of the build whose rows are published
         before: called when all is staged, before the batch is committed
     """
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
+    node, warehouse, publication = attempt.node, attempt.warehouse, attempt.publication
+    assert publication, "a dry run commits nothing"
     files = stage(node, publication, plan, built)  # 4
     before()
     is_in_place = isinstance(built.reuse, TouchedRows)
     version = snapshot_version(warehouse, node.target) if is_in_place else None
     state = None if version else snapshot_state(warehouse, built.table, built.description)
-    manifest = publication.commit(plan, files, build, version, state)  # 5
-    Table(warehouse, node.target, publication, manifest).advance(Recover())  # 6 to 8
+    attempt.manifest = manifest = publication.commit(plan, files, build, version, state)  # 5
+    attempt.advance(Recover())  # 6 to 8
     return MirrorResponse.of(manifest.batch)
 
 
 def _hold_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
     """Build a node and make its rows the snapshot, without publishing them."""
-    node, publication, why = attempt.node, attempt.publication, attempt.node.options.held_until
+    node, why = attempt.node, attempt.node.options.held_until
     unchanged = _go_ahead(attempt, rows)
     if unchanged:
         return unchanged
     if node.has_post_hooks:
-        attempt.find_published()
-        attempt.planner.check(attempt.planner.described(node.target))
-        publication.hold(publication.batch_id, why, attempt.rebuild)
-    attempt.destination.builds[node.owner.node] = publication.batch_id
+        check(attempt, described(node, node.target))
+        held = attempt.held_record(why)
+        attempt.go_on(GoAhead(held.build, held))
+    attempt.destination.builds[node.owner.node] = attempt.records.batch_id
     return MirrorResponse.held(why)
 
 
@@ -353,83 +291,81 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
     Returns:
         the response for dbt if the snapshot stays, because it has the same rows in the same files
     """
-    node, publication, published = attempt.node, attempt.publication, attempt.published
+    node = attempt.node
     is_held, has_hooks = node.options.is_held, node.has_post_hooks
-    why = node.options.held_until if is_held else _NOT_ENDED
-    following, _ = build(node, rows, attempt.scratch, attempt.marks)  # 1
+    # until hooks have run, or a publication has ended, the rows may not be right
+    held = replace(
+        attempt.held_record(node.options.held_until if is_held else _NOT_ENDED),
+        is_finished=is_held and not has_hooks,
+    )
+    following, _ = build(node, rows, attempt.scratch, attempt.marks_of_build)  # 1
     # Rows that cannot be published are an error of the node that builds them. With post-hooks,
     # only the rows that the hooks leave count.
     if not has_hooks:
         verify_contract(node, following)
-    if has_hooks or published.is_ahead:
-        built = attempt.planner.described(following)
+    if has_hooks or attempt.facts.is_ahead:
+        built = described(node, following)
     else:
-        built = attempt.planner.next_snapshot(following, rows)
+        built = next_snapshot(attempt, following, rows)
         if built.reuse.equal_rows is not None:
-            plan = attempt.planner.plan(built)
-            if plan.is_void:  # nothing has to be held
-                _prepare_destination(attempt, plan)
-                return _keep_snapshot(attempt, following, plan)
-    attempt.planner.check(built, with_rows=not has_hooks)
-    # until hooks have run, or a publication has ended, the rows may not be right
-    _make_snapshot(attempt, following, rows, why, is_finished=is_held and not has_hooks)
+            planned = plan(attempt, built)
+            if planned.is_void:  # nothing has to be held
+                _prepare_destination(attempt, planned)
+                return _keep_snapshot(attempt, planned)
+    check(attempt, built, with_rows=not has_hooks)
+    _make_snapshot(attempt, following, rows, held)
     if has_hooks:
-        attempt.find_published()
-        is_past = attempt.published.is_past
-        if run_post_hooks(node, publication.batch_id) and is_past:
-            # the earlier versions may be gone, with the table that had them
-            rebuild = attempt.rebuild or REPLACED
-            publication.hold(publication.batch_id, why, rebuild, is_finished=False)
+        _run_post_hooks(node)
+        attempt.look_again()
+        attempt.go_on(GoAhead(held.build, held))
         verify_contract(node, node.target)
     return None
 
 
-def _keep_snapshot(
-    attempt: Attempt, following: OpenMirroringRelation, plan: SparkPlan
-) -> MirrorResponse:
-    """Drop a build that has the rows of the snapshot, which was published last."""
-    attempt.node.warehouse.drop(following)
-    attempt.publication.delete_held_record()
+def _keep_snapshot(attempt: Attempt, plan: SparkPlan) -> MirrorResponse:
+    """Keep a snapshot whose rows were published last, and drop a build that has the same."""
+    attempt.go_on(Settle())
     return MirrorResponse.unchanged(plan)
 
 
 def _make_snapshot(
-    attempt: Attempt,
-    built: OpenMirroringRelation,
-    rows: NextRows,
-    why: str,
-    is_finished: bool = True,
+    attempt: Attempt, built: OpenMirroringRelation, rows: NextRows, held: Held
 ) -> None:
     """Make a build the snapshot before it is published. The rows published last stay beside it.
 
     Args:
         built: the next snapshot; or the rows that the snapshot takes in place
     """
-    publication, facts = attempt.publication, attempt.published.facts
     touched = rows.touched
     if not touched:  # it may be the only table with the rows, once the snapshot is dropped
         attempt.scratch.release(NEXT)
-    hold = hold_of(facts, publication.batch_id, attempt.rebuild, is_finished, bool(touched))
-    Table(
-        attempt.node.warehouse,
-        attempt.node.target,
-        publication,
-        known=Facts(marked=facts.marked),
-        why=why,
-        taking=(built, touched) if touched else None,
-    ).advance(hold)
+    attempt.taking = (built, touched) if touched else None
+    attempt.go_on(hold(attempt.facts, held, bool(touched)))
+
+
+def _run_post_hooks(node: Node) -> None:
+    """Run the post-hooks of a node, whose build is the snapshot already."""
+    try:
+        node.run_post_hooks()
+    except DbtRuntimeError as error:
+        raise RunError(
+            f"A post-hook failed: {quoted_text(error)}\n{node.target} has the new rows in Spark, "
+            "and the mirror keeps those published last.",
+            code="OM415",
+        ) from error
 
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
-    plan = attempt.planner.plan(built)
-    _prepare_destination(attempt, plan)
-    return plan
+    planned = plan(attempt, built)
+    _prepare_destination(attempt, planned)
+    return planned
 
 
 def _prepare_destination(attempt: Attempt, plan: SparkPlan) -> None:
     """Check the destination of a table, and write metadata that it has lost."""
     node, publication, destination = attempt.node, attempt.publication, attempt.destination
+    assert publication, "a dry run prepares nothing"
     if plan.journal is None:
         new_tables, storage = destination.new_tables, destination.storage()
         for warning in new_tables.add(storage, publication.table, plan.definition):

@@ -14,14 +14,13 @@ from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import Batch, MirroredColumn
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, publish_present
 from dbt.adapters.openmirroring.landing_zone.records import Journal
-from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.compare import Comparer
 from dbt.adapters.openmirroring.node.decide import refuse_deletion
 from dbt.adapters.openmirroring.node.mirrored_rows import mirrored_rows, rows_as_published
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.plan import SparkPlan, published_columns
 from dbt.adapters.openmirroring.node.progress import COMPARING
-from dbt.adapters.openmirroring.node.publish import Attempt, begin_attempt, commit
+from dbt.adapters.openmirroring.node.publish import begin_attempt, commit
 from dbt.adapters.openmirroring.node.response import MirrorResponse
 from dbt.adapters.openmirroring.node.snapshot.reuse import NextSnapshot, Reuse
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
@@ -29,8 +28,8 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ScratchTables,
     table_beside,
 )
-from dbt.adapters.openmirroring.node.snapshot.snapshot import PublishedRows, move
-from dbt.adapters.openmirroring.node.start import start
+from dbt.adapters.openmirroring.node.snapshot.snapshot import move
+from dbt.adapters.openmirroring.node.start import Attempt
 from dbt.adapters.openmirroring.protocol.actions import Done
 from dbt.adapters.openmirroring.protocol.facts import NEXT, GoAhead, Repair, Restore
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
@@ -45,17 +44,17 @@ def repair(node: Node, destination: Destination) -> MirrorResponse:
         DbtRuntimeError: if no change set can make the tables equal, or if a step fails
     """
     with begin_attempt(node, destination) as attempt:
-        publication, warehouse = attempt.publication, node.warehouse
-        journal, options = publication.last, node.options
+        records, warehouse = attempt.records, node.warehouse
+        journal, options = records.last, node.options
         published = journal.batch.definition if journal else None
         wanted = (options.landing_format, options.delimited)
         has_format = not published or wanted == (published.landing_format, published.delimited)
         attempt.start(Repair(has_format))
         assert journal, "it was published"
-        destination.check_table(publication.table, rebuilds=False)
-        publication.verify(attempt.published.build, rebuilds=False, is_there=True)
-        rebuild = publish_present(publication.table)
-        with mirrored_rows(node, destination, publication, journal, rebuild) as view:
+        destination.check_table(records.table, rebuilds=False)
+        attempt.verify(rebuilds=False)
+        rebuild = publish_present(records.table)
+        with mirrored_rows(node, destination, records, journal, rebuild) as view:
             columns = published_columns(journal.batch.definition)
             query = warehouse.sql("mirror_landed_rows", view=view, columns=columns)
             mirrored = attempt.scratch.keep(MIRRORED, query)
@@ -70,7 +69,7 @@ def _plan(
     attempt: Attempt, journal: Journal, mirrored: OpenMirroringRelation
 ) -> tuple[SparkPlan, NextSnapshot]:
     """Compare the snapshot with the mirrored rows."""
-    node, publication, warehouse = attempt.node, attempt.publication, attempt.node.warehouse
+    node, publication, warehouse = attempt.node, attempt.records, attempt.node.warehouse
     warehouse.adapter.progress.show_step(COMPARING)
     publication.verify_rows(journal, warehouse.count_rows(node.target))
     definition, keys = journal.batch.definition, journal.batch.definition.key_columns
@@ -147,30 +146,26 @@ def restore(node: Node, destination: Destination, replaces: bool = False) -> Res
         MirroredTableMismatchError: if the mirrored table has other rows than were published
         DbtRuntimeError: if it cannot be read, or if not everything published is applied in time
     """
-    with _table_of(node, destination) as (table, scratch):
-        warehouse, target, journal = node.warehouse, node.target, table.last
-        published = Table(warehouse, target, journal=journal).published()
-        intent = Restore(replaces, destination.dry_run)
-        end, published = start(intent, node, destination, table, scratch, published)
-        if isinstance(end, Done):
+    with _begin(node, destination) as attempt:
+        warehouse, target, journal = node.warehouse, node.target, attempt.records.last
+        if isinstance(attempt.start(Restore(replaces, destination.dry_run)), Done):
             return None
         assert journal, "only what was published is restored"
+        replaced = _other_rows(attempt, journal)
         warehouse.adapter.create_schema(target.without_identifier())
-        restored = rows_as_published(node, destination, table, scratch)
+        restored = rows_as_published(node, destination, attempt.records, attempt.scratch)
         # under this name, a later run takes them for the rows that were published
         move(warehouse, restored, table_beside(target, NEXT, journal.batch.build))
-        Table(warehouse, target).advance(GoAhead(journal.batch.build))
-        return Restored(journal.batch, _other_rows(published, journal))
+        attempt.advance(GoAhead(journal.batch.build))
+        return Restored(journal.batch, replaced)
 
 
 @contextmanager
-def _table_of(
-    node: Node, destination: Destination
-) -> Iterator[tuple[PublishedTable, ScratchTables]]:
+def _begin(node: Node, destination: Destination) -> Iterator[Attempt]:
     """Lock the table, unless this is a dry run, which may have no right to."""
     if not destination.dry_run:
         with begin_attempt(node, destination) as attempt:
-            yield attempt.publication, attempt.scratch
+            yield attempt
         return
     table = PublishedTable(destination.storage(), node.table_folder, node.owner)
     table.open()
@@ -178,15 +173,17 @@ def _table_of(
         node.warehouse.adapter.connections.own_session(),
         ScratchTables(node.warehouse, node.target, table.batch_id) as scratch,
     ):
-        yield table, scratch
+        attempt = Attempt(node, destination, table, scratch)
+        attempt.look()
+        yield attempt
 
 
-def _other_rows(published: PublishedRows, journal: Journal) -> str:
+def _other_rows(attempt: Attempt, journal: Journal) -> str:
     """Describe the rows that Spark had in place of those that were published last, if any."""
-    if not published.is_there:
+    if attempt.relation is None:
         return ""
-    if published.is_view:
+    if attempt.relation.is_view:
         return "a view"
-    if published.build != journal.batch.build:
-        return f"batch {published.build}" if published.build else "rows never published"
+    if attempt.build != journal.batch.build:
+        return f"batch {attempt.build}" if attempt.build else "rows never published"
     return "rows that were changed, or lost, since they were published"

@@ -367,7 +367,8 @@ class Command:
             schema=batch.owner.schema, identifier=table.folder.identifier, type=RelationType.Table
         )
         try:
-            found = Table(self.warehouse({}), relation, journal=table.journal).published()
+            found = Table(self.warehouse({}), relation, journal=table.journal)
+            found.look()
         except DbtRuntimeError as error:  # what Spark cannot describe shows nothing
             logger.debug(f"{relation}: {error.msg}")
             return False
@@ -384,8 +385,8 @@ class Command:
         if self._destination.dry_run:
             return None
         last = self._last_published(model)
-        published = Table(warehouse, model, journal=last).published()
-        if published.is_ahead:
+        published = Table(warehouse, model, journal=last)
+        if published.look().is_ahead:
             return published.relation
         if last is None and published.build:
             held = self._held(model)

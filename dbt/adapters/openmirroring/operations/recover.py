@@ -14,7 +14,7 @@ from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.records import Manifest
-from dbt.adapters.openmirroring.node.advance import recover
+from dbt.adapters.openmirroring.node.advance import Table, recover
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.repair import Restored, restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
@@ -50,7 +50,7 @@ class Recovery:
             schema=owner.schema, identifier=table.identifier, type=RelationType.Table
         )
         with self._destination.publication(table, owner) as publication:
-            return recover(self._warehouse(), publication, target)
+            return recover(Table(self._warehouse(), target, publication))
 
     def finish_all(self, tables: ProjectTables) -> Outcome:
         """Finish all unfinished batches of the project."""

@@ -17,6 +17,7 @@ class Look(Enum):
     AT_NEXT = auto()  # which next snapshots were built with `mirror: false`
     AT_FOLDER = auto()  # whether the files of the relation are there
     AT_ROWS = auto()  # whether others have changed the rows that were published last
+    AT_CODE = auto()  # whether code of the user may have changed the relation
     AT_OTHER_FOLDERS = auto()  # whether the table was published elsewhere, and has come back
 
 
@@ -28,12 +29,14 @@ class Step(Enum):
     PUBLISH = auto()  # 6. the staged files get their numbers
     RECORD = auto()  # 7. the journal is written
     DROP_RELATION = auto()  # 8. what is in the place of the relation goes
-    KEEP_STATE = auto()  # the journal gets the state of the published rows that stand beside
     COMPLETE = auto()  # 8. the manifest goes, and the record of held rows
     SUPERSEDE = auto()  # the next commit replaces the manifest
     WITHDRAW = auto()  # the manifest that is replaced goes, with all that was published of it
     TAKE_AHEAD = auto()  # the relation takes rows in place that are not published yet
+    UNMIRROR = auto()  # the relation is marked as one that is not mirrored
     FORGET_HELD = auto()  # the record of held rows goes
+    COPY = auto()  # the rows that were published last are copied beside
+    FORGET_VERSION = auto()  # the relation has its rows of before, whose version was noted
     ADOPT = auto()  # changes of others make the relation ahead, beside the published rows
 
 
@@ -64,15 +67,25 @@ class Write:
 
 
 @dataclass(frozen=True)
-class Note:
-    """The relation is marked with a build, whose rows it takes in place.
-
-    Args:
-        published: the id of the build whose rows its version of before has, if that was published
-    """
+class Restate:
+    """The journal gets a build that has the rows which were published last, and its state."""
 
     build: str
+
+
+@dataclass(frozen=True)
+class Note:
+    """The relation is marked with a build, whose rows it has or takes in place.
+
+    Args:
+        build: None keeps the mark that it has
+        published: the id of the build whose rows its version of before has, if that was published
+        version: that version; None if it is the present one
+    """
+
+    build: str | None
     published: str | None
+    version: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +105,9 @@ class Refused(Enum):
     OUT_OF_STEP = auto()  # relation and journal have different builds
     FOREIGN = auto()  # others have changed the rows that were published last
     NO_TABLE = auto()  # Spark has no table
+    DROPPED = auto()  # a post-hook has dropped the relation
+    CODE_DROPPED = auto()  # code before a build has dropped the relation
+    REPLACED_BY_VIEW = auto()  # a post-hook has replaced the relation
     UNFINISHED = auto()  # the run that has built the relation has failed, or was killed
     FOLDER_LOST = auto()  # the files of the relation
     RECORD_DAMAGED = auto()  # the record of held rows cannot be read
@@ -125,6 +141,6 @@ class Done:
     """Nothing is left to do."""
 
 
-Action: TypeAlias = Look | Step | Rename | Keep | Drop | Write | Note
+Action: TypeAlias = Look | Step | Rename | Keep | Drop | Write | Note | Restate
 Start: TypeAlias = Compare | Rebuild | Fetch
 Move: TypeAlias = Action | Start | Done | Refused

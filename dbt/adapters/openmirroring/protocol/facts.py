@@ -111,12 +111,14 @@ class Held:
         rebuild: why its rows will be published as a rebuild; None if the changes decide
         is_finished: whether the run of that build has ended, so that its rows may be published
         before: the id of the build that was ahead until that one is the relation, if any
+        why: what the user is told
     """
 
     build: str
     rebuild: str | None = None
     is_finished: bool = True
     before: str | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -133,68 +135,6 @@ class Committed:
     build: str
     in_place: bool = False
     is_mine: bool = False
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of a table. Facts that cost a statement or a request may be unknown.
-
-    Args:
-        last: the id of the build that was published last; None before the first publication
-        is_state_kept: whether the journal has the state of its rows beside the relation, which
-            may be a copy
-        recorded: the id of the batch in the journal
-        is_own: whether the journal is of the node of this run
-        is_superseded: whether there is a batch that the next commit replaces
-        has_finished: whether this run has finished the batch of another one
-        held: the record of held rows, if it can be read
-        is_held_damaged: whether there is a record of held rows that cannot be read
-        beside: tables of runs beside the relation
-        unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
-            unknown
-        marked: the marks of the relation; a publication knows them
-        has_folder: whether the files of the relation are there; None if unknown
-        elsewhere: how the table was published elsewhere, before it came back to this folder;
-            empty if it was not, None if unknown
-    """
-
-    last: str | None = None
-    is_state_kept: bool = False
-    recorded: str | None = None
-    manifest: Committed | None = None
-    is_own: bool = True
-    is_superseded: bool = False
-    has_finished: bool = False
-    held: Held | None = None
-    is_held_damaged: bool = False
-    relation: Relation = Relation.MISSING
-    beside: tuple[Beside, ...] = ()
-    files: Files = Files.UNKNOWN
-    part: Part = Part.UNKNOWN
-    unmirrored: frozenset[str] | None = None
-    marked: Marked = Marked()
-    has_folder: bool | None = None
-    elsewhere: str | None = None
-    rows: Rows = Rows.UNKNOWN
-
-    @property
-    def state(self) -> State:
-        if self.manifest:
-            is_recorded = self.manifest.id == self.recorded
-            return State.RECORDED if is_recorded else State.COMMITTED
-        has_next = any(each.kind == NEXT for each in self.beside)
-        return State.INTERRUPTED if has_next or self.is_moved_away else State.SETTLED
-
-    @property
-    def is_moved_away(self) -> bool:
-        """Whether a run was killed after it had moved the relation away, to replace it."""
-        is_beside = any(each.kind == PUBLISHED for each in self.beside)
-        return self.relation is not Relation.THERE and is_beside
-
-    @property
-    def ahead(self) -> Held | None:
-        """The record of the build that is the relation, if there is one."""
-        return self.held if self.held and self.held.build == self.marked.build else None
 
 
 @dataclass(frozen=True)
@@ -233,6 +173,99 @@ Baseline: TypeAlias = Itself | Earlier | Kept | Unpublished | Missing
 
 
 @dataclass(frozen=True)
+class Facts:
+    """What is known of a table. Facts that cost a statement or a request may be unknown.
+
+    Args:
+        last: the id of the build that was published last; None before the first publication
+        is_state_kept: whether the journal has the state of its rows beside the relation, which
+            may be a copy
+        recorded: the id of the batch in the journal
+        is_own: whether the journal is of the node of this run
+        is_superseded: whether there is a batch that the next commit replaces
+        has_finished: whether this run has finished the batch of another one
+        held: the record of held rows, if it can be read
+        is_held_damaged: whether there is a record of held rows that cannot be read
+        beside: tables of runs beside the relation
+        unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
+            unknown
+        marked: the marks of the relation; a publication knows them
+        has_folder: whether the files of the relation are there; None if unknown
+        elsewhere: how the table was published elsewhere, before it came back to this folder;
+            empty if it was not, None if unknown
+        version: the version of the relation that has its rows of before, when code of the user
+            runs; None if its format keeps none
+        is_touched: whether this code may have changed the relation; None if unknown
+    """
+
+    last: str | None = None
+    is_state_kept: bool = False
+    recorded: str | None = None
+    manifest: Committed | None = None
+    is_own: bool = True
+    is_superseded: bool = False
+    has_finished: bool = False
+    held: Held | None = None
+    is_held_damaged: bool = False
+    relation: Relation = Relation.MISSING
+    beside: tuple[Beside, ...] = ()
+    files: Files = Files.UNKNOWN
+    part: Part = Part.UNKNOWN
+    unmirrored: frozenset[str] | None = None
+    marked: Marked = Marked()
+    has_folder: bool | None = None
+    elsewhere: str | None = None
+    rows: Rows = Rows.UNKNOWN
+    version: str | None = None
+    is_touched: bool | None = None
+
+    @property
+    def state(self) -> State:
+        if self.manifest:
+            is_recorded = self.manifest.id == self.recorded
+            return State.RECORDED if is_recorded else State.COMMITTED
+        has_next = any(each.kind == NEXT for each in self.beside)
+        return State.INTERRUPTED if has_next or self.is_moved_away else State.SETTLED
+
+    @property
+    def is_moved_away(self) -> bool:
+        """Whether a run was killed after it had moved the relation away, to replace it."""
+        is_beside = any(each.kind == PUBLISHED for each in self.beside)
+        return self.relation is not Relation.THERE and is_beside
+
+    @property
+    def ahead(self) -> Held | None:
+        """The record of the build that is the relation, if there is one."""
+        return self.held if self.held and self.held.build == self.marked.build else None
+
+    @property
+    def baseline(self) -> Baseline:
+        last, marked, held = self.last, self.marked, self.held
+        if last and Beside(PUBLISHED, last) in self.beside:
+            return Kept(Beside(PUBLISHED, last))
+        if self.relation is not Relation.THERE:
+            return Missing()
+        if marked.noted and marked.noted[0] == last:
+            return Earlier(marked.noted[1])
+        if held and marked.build not in (None, last) and marked.build in (held.build, held.before):
+            return Unpublished()
+        return Itself(marked.build)
+
+    @property
+    def published(self) -> str | None:
+        """The id of the build that was published last, if Spark has its rows."""
+        match self.baseline:
+            case Kept() | Earlier() | Itself(self.last):
+                return self.last
+        return None
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether the relation is ahead of the rows that were published last, or may be."""
+        return isinstance(self.baseline, Earlier | Kept | Unpublished)
+
+
+@dataclass(frozen=True)
 class Recover:
     """Finish what earlier runs have left, or what this run has committed.
 
@@ -250,41 +283,68 @@ class BuildOnly:
 
 @dataclass(frozen=True)
 class GoAhead:
-    """Make a next snapshot the relation, whether or not its rows are published.
+    """Let the relation have the rows of a build, whether or not they are published.
+
+    They are those of a next snapshot, or are taken in place, or the relation has them already.
 
     Args:
-        build: the id in its name
-        keeps: the id of the build that was published last, if it is the relation: it stays beside
+        build: its id
+        held: the record of its rows, once the relation has them; None if there is to be none
+        before: the id of the build that is ahead until then, if any
+        keeps: the id of the build that was published last, if its rows stay beside
+        in_place: whether the relation takes the rows in place, and has no next snapshot
+        is_doubtful: whether the relation has rows of a run that has failed, until it has those
     """
 
     build: str
+    held: Held | None = None
+    before: str | None = None
     keeps: str | None = None
+    in_place: bool = False
+    is_doubtful: bool = False
+
+
+@dataclass(frozen=True)
+class Settle:
+    """Keep a relation that has the rows which were published last, whatever build they are of."""
+
+
+@dataclass(frozen=True)
+class Explain:
+    """Record why a relation stays ahead."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class RunStatement:
+    """Let code of the user run a statement that may change the relation, before a build.
+
+    Args:
+        replaces: whether the statement may end the history of the table
+    """
+
+    replaces: bool
+
+
+@dataclass(frozen=True)
+class EndCode:
+    """Go on after code of the user, from the rows that were published last.
+
+    Args:
+        before: where these were
+        build: the id of the build that was the relation
+        extends: whether the SQL of the node was compiled to read the rows of the relation
+    """
+
+    before: Baseline
+    build: str | None
+    extends: bool = False
 
 
 @dataclass(frozen=True)
 class LookOnly:
     """Check SQL, or foretell a run. Nothing is changed."""
-
-
-@dataclass(frozen=True)
-class Hold:
-    """Make a build the relation before its rows are published.
-
-    Args:
-        held: its record, until the relation has its rows
-        is_finished: whether its rows may be published then
-        keeps: the id of the build that was published last, if its rows stay beside
-        in_place: whether the relation takes the rows in place, and has no next snapshot
-    """
-
-    held: Held
-    is_finished: bool
-    keeps: str | None = None
-    in_place: bool = False
-
-    @property
-    def build(self) -> str:
-        return self.held.build
 
 
 @dataclass(frozen=True)
@@ -356,7 +416,10 @@ Intent: TypeAlias = (
     | GoAhead
     | BuildOnly
     | LookOnly
-    | Hold
+    | Settle
+    | Explain
+    | RunStatement
+    | EndCode
     | Publish
     | Preview
     | PublishHeld

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from dbt.adapters.openmirroring.protocol import start
 from dbt.adapters.openmirroring.protocol.actions import (
@@ -16,6 +16,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Note,
     Refused,
     Rename,
+    Restate,
     Step,
     Write,
 )
@@ -25,10 +26,11 @@ from dbt.adapters.openmirroring.protocol.facts import (
     PUBLISHED,
     Beside,
     BuildOnly,
+    EndCode,
+    Explain,
     Facts,
     Files,
     GoAhead,
-    Hold,
     Intent,
     LookOnly,
     Part,
@@ -40,10 +42,12 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Relation,
     Repair,
     Restore,
+    RunStatement,
+    Settle,
     State,
 )
 
-Rule: TypeAlias = Callable[[Facts, Intent], Move | None]
+Rule: TypeAlias = Callable[[Facts, Any], Move | None]
 
 
 def next_action(facts: Facts, intent: Intent) -> Move:
@@ -90,7 +94,7 @@ def publish(facts: Facts, _: Intent) -> Move | None:
     return Step.RECORD if facts.files is Files.PUBLISHED else Step.PUBLISH
 
 
-def give_up(facts: Facts, intent: Intent) -> Move | None:
+def give_up(facts: Facts, intent: Recover) -> Move | None:
     """Refuse a batch whose staged files are lost, or let a full load replace it.
 
     Everything beside the relation stays, as it may have the only rows that were published. If the
@@ -98,7 +102,7 @@ def give_up(facts: Facts, intent: Intent) -> Move | None:
     rows, and a user may delete the manifest.
     """
     batch = facts.manifest
-    if facts.state is not State.COMMITTED or not batch or not isinstance(intent, Recover):
+    if facts.state is not State.COMMITTED or not batch:
         return None
     if facts.relation is not Relation.THERE:
         for build in (batch.build, facts.held.build if facts.held else None):
@@ -120,9 +124,18 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
         kept = Beside(PUBLISHED, facts.last)
         # these rows may be a copy, in another state
         if isinstance(intent, Recover) and not facts.is_state_kept:
-            return Step.KEEP_STATE
+            return Restate(facts.last)
         return _into_place(facts, kept)
     return None
+
+
+def refuse_taken_away(facts: Facts, intent: GoAhead) -> Move | None:
+    """Code of the user has taken the relation away, which had the rows of a build already."""
+    if Beside(NEXT, intent.build) in facts.beside:
+        return None
+    if facts.relation is not Relation.THERE:
+        return Refused.DROPPED
+    return Refused.REPLACED_BY_VIEW if facts.marked.is_view else None
 
 
 def withdraw(facts: Facts, _: Intent) -> Move | None:
@@ -130,33 +143,69 @@ def withdraw(facts: Facts, _: Intent) -> Move | None:
     return Step.WITHDRAW if facts.is_superseded else None
 
 
-def write_record(facts: Facts, intent: Intent) -> Move | None:
+def write_record(facts: Facts, intent: GoAhead) -> Move | None:
     """Write the record of held rows before the relation has them.
 
     If the process is killed in between, the record is wrong, but the next run corrects it.
     """
-    assert isinstance(intent, Hold)
-    is_written = facts.held is not None and facts.held.build == intent.build
-    return None if is_written else Write(intent.held)
-
-
-def take_ahead(facts: Facts, intent: Intent) -> Move | None:
-    """Let the relation take rows in place. Its version of before has those published last."""
-    assert isinstance(intent, Hold)
-    if not intent.in_place:
+    if intent.held is None or (facts.held and facts.held.build == intent.build):
         return None
-    if facts.marked.build != intent.build:
-        return Note(intent.build, None if intent.held.before else intent.keeps)
-    if facts.part is not Part.MARKED:
-        return Step.TAKE_AHEAD
-    if facts.held and facts.held.is_finished is not intent.is_finished:
-        return Write(replace(intent.held, is_finished=intent.is_finished, before=None))
-    return None
+    is_finished = intent.held.is_finished and not intent.is_doubtful
+    return Write(replace(intent.held, is_finished=is_finished, before=intent.before))
 
 
-def go_ahead(facts: Facts, intent: Intent) -> Move | None:
+def mark(facts: Facts, intent: GoAhead) -> Move | None:
+    """Mark a relation with the build whose rows it has, or takes in place.
+
+    Its version of before may have those that were published last.
+    """
+    if facts.relation is not Relation.THERE or Beside(NEXT, intent.build) in facts.beside:
+        return None
+    if intent.held and facts.marked.build != intent.build:
+        return Note(intent.build, None if intent.before else intent.keeps)
+    is_unmirrored = intent.in_place and not intent.held
+    return Step.UNMIRROR if is_unmirrored and not facts.marked.is_unmirrored else None
+
+
+def take_ahead(facts: Facts, intent: GoAhead) -> Move | None:
+    """Let a relation take rows in place."""
+    return Step.TAKE_AHEAD if intent.in_place and facts.part is not Part.MARKED else None
+
+
+def rebuild_replaced(facts: Facts, _: GoAhead) -> Move | None:
+    """Code of the user has replaced the table whose earlier version had the published rows."""
+    held = facts.ahead
+    if not held or held.rebuild or not facts.last or facts.published:
+        return None
+    return Write(replace(held, rebuild=start.REPLACED))
+
+
+def write_record_again(facts: Facts, intent: GoAhead) -> Move | None:
+    """Record that the relation has the rows of a build, and whether they may be published."""
+    if intent.held is None or facts.held is None:
+        return None
+    wanted = replace(intent.held, rebuild=facts.held.rebuild)
+    return None if replace(facts.held, before=None) == wanted else Write(wanted)
+
+
+def explain(facts: Facts, intent: Explain) -> Move | None:
+    if facts.manifest or not facts.held or facts.held.why == intent.why:
+        return None
+    return Write(replace(facts.held, why=intent.why))
+
+
+def restate(facts: Facts, _: Intent) -> Move | None:
+    """The rows of the relation are those of the journal, which gets their build."""
+    build = facts.marked.build
+    return Restate(build) if build and facts.last not in (None, build) else None
+
+
+def forget_held(facts: Facts, _: Intent) -> Move | None:
+    return Step.FORGET_HELD if facts.held or facts.is_held_damaged else None
+
+
+def go_ahead(facts: Facts, intent: GoAhead) -> Move | None:
     """Let a next snapshot be the relation. The rows that were published last stay beside it."""
-    assert isinstance(intent, GoAhead | Hold)
     if Beside(NEXT, intent.build) not in facts.beside:
         return None
     if intent.keeps and facts.relation is Relation.THERE:
@@ -210,6 +259,7 @@ _START: tuple[Rule, ...] = (
     start.rebuild_unmirrored,
     start.rebuild_returned,
     start.refuse_out_of_step,
+    start.refuse_lost_folder,
     start.refuse_foreign,
     start.compare,
 )
@@ -224,8 +274,25 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
         drop_leftovers,
         complete,
     ),
-    GoAhead: (go_ahead,),
-    Hold: (withdraw, write_record, take_ahead, go_ahead),
+    GoAhead: (
+        refuse_taken_away,
+        withdraw,
+        write_record,
+        mark,
+        take_ahead,
+        go_ahead,
+        rebuild_replaced,
+        write_record_again,
+    ),
+    RunStatement: (start.keep_before,),
+    EndCode: (
+        start.look_at_code,
+        start.keep_nothing,
+        start.refuse_dropped,
+        start.rebuild_taken,
+    ),
+    Settle: (restate, forget_held, drop_leftovers),
+    Explain: (explain,),
     BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
     LookOnly: (refuse_moved_away,),
     Publish: (start.refuse_stale, start.look_before_keeping, *_START),

@@ -9,91 +9,54 @@ from __future__ import annotations
 from dbt.adapters.openmirroring.protocol.actions import (
     Compare,
     Done,
+    Drop,
     Fetch,
     Look,
     Move,
+    Note,
     Rebuild,
     Refused,
     Step,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
-    PUBLISHED,
-    Baseline,
-    Beside,
     Earlier,
+    EndCode,
     Facts,
+    GoAhead,
     Held,
-    Hold,
     Intent,
     Itself,
     Kept,
-    Missing,
     Publish,
     PublishHeld,
     Relation,
     Repair,
     Restore,
     Rows,
+    RunStatement,
     State,
-    Unpublished,
 )
 
-
-def baseline_of(facts: Facts) -> Baseline:
-    """Return where the rows are that were published last."""
-    last, marked, held = facts.last, facts.marked, facts.held
-    if last and Beside(PUBLISHED, last) in facts.beside:
-        return Kept(Beside(PUBLISHED, last))
-    if facts.relation is not Relation.THERE:
-        return Missing()
-    if marked.noted and marked.noted[0] == last:
-        return Earlier(marked.noted[1])
-    if held and marked.build not in (None, last) and marked.build in (held.build, held.before):
-        return Unpublished()
-    return Itself(marked.build)
-
-
-def published_build(facts: Facts) -> str | None:
-    """Return the id of the build that was published last, if Spark has its rows."""
-    match baseline_of(facts):
-        case Kept() | Earlier() | Itself(facts.last):
-            return facts.last
-    return None
-
-
-def kept_build(facts: Facts) -> str | None:
-    """Return the id of the build that was published last, if its rows are to stay beside.
-
-    Rows that others may have changed never do: a later run would take them for published.
-    """
-    is_doubtful = isinstance(baseline_of(facts), Itself) and facts.rows is not Rows.PUBLISHED
-    return None if is_doubtful else published_build(facts)
-
-
-def is_ahead(facts: Facts) -> bool:
-    """Check whether the relation is ahead of the rows that were published last, or may be."""
-    return isinstance(baseline_of(facts), Earlier | Kept | Unpublished)
-
-
-def build_ahead(facts: Facts) -> str | None:
-    """Return the id of the build that is the relation, if that is ahead."""
-    return facts.marked.build if is_ahead(facts) else None
+REPLACED = "a hook has replaced the table in Spark"
+CHANGED = "code of the node has changed the table in Spark"
 
 
 def goes_ahead(facts: Facts, intent: Publish) -> bool:
     """Check whether a build becomes the relation before its rows are published."""
-    return intent.is_held or intent.has_hooks or is_ahead(facts)
+    return intent.is_held or intent.has_hooks or facts.is_ahead
 
 
-def hold_of(
-    facts: Facts, build: str, rebuild: str | None, is_finished: bool, in_place: bool
-) -> Hold:
-    """Return how a build becomes the relation before its rows are published."""
-    before = build_ahead(facts)
+def hold(facts: Facts, held: Held, in_place: bool = False) -> GoAhead:
+    """Return how a build becomes the relation before its rows are published.
+
+    Rows that others may have changed never stay beside: a later run would take them for published.
+    """
+    before = facts.marked.build if facts.is_ahead else None
     # the relation has the rows of a run that has failed until it has taken those of this one
-    is_failed = in_place and before and not (facts.ahead and facts.ahead.is_finished)
-    held = Held(build, rebuild, is_finished and not is_failed, before)
-    return Hold(held, is_finished, kept_build(facts), in_place)
+    is_failed = bool(in_place and before and not (facts.ahead and facts.ahead.is_finished))
+    is_doubtful = isinstance(facts.baseline, Itself) and facts.rows is not Rows.PUBLISHED
+    keeps = None if is_doubtful else facts.published
+    return GoAhead(held.build, held, before, keeps, in_place, is_failed)
 
 
 def may_keep_rows(facts: Facts, intent: Publish) -> bool:
@@ -101,7 +64,7 @@ def may_keep_rows(facts: Facts, intent: Publish) -> bool:
     if facts.marked.is_unmirrored:
         return False  # the relation loses the mark of `mirror: false` when it is replaced
     # keys may repeat in rows that no publication has checked
-    return not is_ahead(facts) or (intent.is_held and not intent.has_hooks)
+    return not facts.is_ahead or (intent.is_held and not intent.has_hooks)
 
 
 def refuse_interrupted(facts: Facts, _: Intent) -> Move | None:
@@ -109,23 +72,20 @@ def refuse_interrupted(facts: Facts, _: Intent) -> Move | None:
     return Refused.COMMITTED if facts.manifest else None
 
 
-def refuse_stale(facts: Facts, intent: Intent) -> Move | None:
+def refuse_stale(facts: Facts, intent: Publish) -> Move | None:
     """The SQL of a node was compiled from the rows of before a batch was finished."""
-    assert isinstance(intent, Publish)
     return Refused.STALE if facts.has_finished and intent.extends else None
 
 
-def look_before_keeping(facts: Facts, intent: Intent) -> Move | None:
+def look_before_keeping(facts: Facts, intent: Publish) -> Move | None:
     """The rows that were published last stay beside a build that goes ahead, if they are those."""
-    assert isinstance(intent, Publish)
-    is_kept = goes_ahead(facts, intent) and facts.last and not is_ahead(facts)
-    if is_kept and published_build(facts) and facts.rows is Rows.UNKNOWN:
+    is_kept = goes_ahead(facts, intent) and facts.last and not facts.is_ahead
+    if is_kept and facts.published and facts.rows is Rows.UNKNOWN:
         return Look.AT_ROWS
     return None
 
 
-def rebuild_on_request(_: Facts, intent: Intent) -> Move | None:
-    assert isinstance(intent, Publish)
+def rebuild_on_request(_: Facts, intent: Publish) -> Move | None:
     return Rebuild(intent.full_refresh) if intent.full_refresh else None
 
 
@@ -136,7 +96,7 @@ def rebuild_as_held(facts: Facts, _: Intent) -> Move | None:
 
 def rebuild_unmirrored(facts: Facts, _: Intent) -> Move | None:
     """The user's own configuration has replaced the rows that were published."""
-    baseline = baseline_of(facts)
+    baseline = facts.baseline
     if not facts.last or isinstance(baseline, Kept):
         return None
     if facts.marked.is_view:
@@ -146,7 +106,7 @@ def rebuild_unmirrored(facts: Facts, _: Intent) -> Move | None:
 
 def rebuild_returned(facts: Facts, _: Intent) -> Move | None:
     """The table is back in a folder, which has the rows of before."""
-    match baseline_of(facts):
+    match facts.baseline:
         case Itself(str(build)) if facts.last not in (None, build) and facts.is_own:
             if facts.elsewhere is None:
                 return Look.AT_OTHER_FOLDERS
@@ -156,12 +116,12 @@ def rebuild_returned(facts: Facts, _: Intent) -> Move | None:
 
 def refuse_out_of_step(facts: Facts, _: Intent) -> Move | None:
     """Nothing in Spark has the rows of the journal."""
-    return Refused.OUT_OF_STEP if facts.last != published_build(facts) else None
+    return Refused.OUT_OF_STEP if facts.last != facts.published else None
 
 
 def refuse_foreign(facts: Facts, intent: Intent) -> Move | None:
     """Others have changed the rows that were published last."""
-    if not facts.last or is_ahead(facts):
+    if not facts.last or facts.is_ahead:
         return None
     if facts.rows is Rows.UNKNOWN:
         return Look.AT_ROWS
@@ -171,7 +131,7 @@ def refuse_foreign(facts: Facts, intent: Intent) -> Move | None:
 
 
 def compare(facts: Facts, _: Intent) -> Move | None:
-    return Compare(baseline_of(facts))
+    return Compare(facts.baseline)
 
 
 def refuse_damaged_record(facts: Facts, _: Intent) -> Move | None:
@@ -180,24 +140,30 @@ def refuse_damaged_record(facts: Facts, _: Intent) -> Move | None:
 
 def forget_held(facts: Facts, _: Intent) -> Move | None:
     """Nothing is held. A killed run may have left the record of rows that are published now."""
-    if is_ahead(facts):
+    if facts.is_ahead:
         return None
     return Step.FORGET_HELD if facts.held else Done()
 
 
-def refuse_other_build(facts: Facts, intent: Intent) -> Move | None:
+def refuse_other_build(facts: Facts, intent: PublishHeld) -> Move | None:
     """Another run has built the node since its tests started."""
-    assert isinstance(intent, PublishHeld)
     found = facts.ahead.build if facts.ahead else None
     return Refused.OTHER_BUILD if intent.tested and intent.tested != found else None
 
 
-def refuse_no_rows(facts: Facts, _: Intent) -> Move | None:
+def refuse_no_rows(facts: Facts, intent: Intent) -> Move | None:
     """Spark does not have the rows of a node, or may have those of a failed run."""
     if facts.relation is not Relation.THERE or facts.marked.is_view:
         return Refused.NO_TABLE
-    if is_ahead(facts) and not (facts.ahead and facts.ahead.is_finished):
+    if facts.is_ahead and not (facts.ahead and facts.ahead.is_finished):
         return Refused.UNFINISHED
+    return refuse_lost_folder(facts, intent)
+
+
+def refuse_lost_folder(facts: Facts, _: Intent) -> Move | None:
+    """Spark reads a table whose files are gone as one without rows."""
+    if facts.relation is not Relation.THERE or facts.marked.is_view:
+        return None
     if facts.has_folder is None:
         return Look.AT_FOLDER
     return None if facts.has_folder else Refused.FOLDER_LOST
@@ -207,24 +173,22 @@ def rebuild_as_it_is(_: Facts, __: Intent) -> Move | None:
     return Rebuild("mirror_rebuild")
 
 
-def refuse_repair(facts: Facts, intent: Intent) -> Move | None:
+def refuse_repair(facts: Facts, intent: Repair) -> Move | None:
     """The mirrored table does not have what the relation has, for a reason that is known."""
-    assert isinstance(intent, Repair)
     if not facts.last or not facts.is_own:
         return Refused.NOT_PUBLISHED
-    if is_ahead(facts):
+    if facts.is_ahead:
         return Refused.HELD
     return None if intent.has_format else Refused.OTHER_FORMAT
 
 
-def keep_rows(facts: Facts, intent: Intent) -> Move | None:
+def keep_rows(facts: Facts, intent: Restore) -> Move | None:
     """Spark has the rows that a restore would bring back, or rows that may not be replaced."""
-    assert isinstance(intent, Restore)
     if not facts.last or not facts.is_own or (intent.is_dry and facts.state is State.INTERRUPTED):
         return Done()
     if facts.relation is not Relation.THERE:
         return None
-    match baseline_of(facts):
+    match facts.baseline:
         case _ if not intent.replaces:
             return Done()
         case Kept() | Earlier():
@@ -240,3 +204,55 @@ def keep_rows(facts: Facts, intent: Intent) -> Move | None:
 
 def fetch(_: Facts, __: Intent) -> Move | None:
     return Fetch()
+
+
+def keep_before(facts: Facts, intent: RunStatement) -> Move | None:
+    """Keep the rows that were published last, before a statement of the user may change them."""
+    if not facts.published or facts.marked.is_view:
+        return None
+    match facts.baseline:
+        case Kept():
+            return None
+        case Earlier():
+            return Step.COPY if intent.replaces else None
+    if facts.version:
+        return Step.COPY if intent.replaces else Note(None, facts.last, facts.version)
+    # an earlier statement may have changed them, although it does not name the table
+    if facts.is_touched is None:
+        return Look.AT_CODE
+    return None if facts.is_touched else Step.COPY
+
+
+def look_at_code(facts: Facts, _: Intent) -> Move | None:
+    if not facts.last:
+        return Done()  # nothing was published that the code could take away
+    return Look.AT_CODE if facts.is_touched is None else None
+
+
+def keep_nothing(facts: Facts, intent: EndCode) -> Move | None:
+    """The relation has its rows of before."""
+    if facts.is_touched:
+        return None
+    match facts.baseline:
+        case Kept(copy) if not isinstance(intent.before, Kept):
+            return Drop(copy)
+        case Earlier() if isinstance(intent.before, Itself):
+            return Step.FORGET_VERSION
+    return Done()
+
+
+def refuse_dropped(facts: Facts, intent: EndCode) -> Move | None:
+    """The SQL of the node reads rows that are gone."""
+    is_gone = facts.relation is not Relation.THERE
+    return Refused.CODE_DROPPED if is_gone and intent.extends else None
+
+
+def rebuild_taken(facts: Facts, intent: EndCode) -> Move | None:
+    """The code has taken away the rows that were published last, and nothing else has them."""
+    if isinstance(facts.baseline, Kept):
+        return None
+    if facts.relation is not Relation.THERE or facts.marked.build != intent.build:
+        return Rebuild(REPLACED)
+    if not isinstance(facts.baseline, Itself):
+        return None
+    return Note(None, facts.last, facts.version) if facts.version else Rebuild(CHANGED)

@@ -228,10 +228,17 @@ def make_way(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
     logger.warning(with_code(told, "OM411"))
 
 
-def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]) -> None:
+def refuse_lost(
+    warehouse: Warehouse,
+    relations: Iterable[OpenMirroringRelation],
+    target: OpenMirroringRelation | None = None,
+) -> None:
     """Check that tables whose rows are to be read have their folders, if these are local.
 
     Spark reads a table without a folder as one without rows.
+
+    Args:
+        target: the relation of a node whose tables they are; None if each is of a node
 
     Raises:
         CompilationError: if a folder is missing
@@ -248,7 +255,7 @@ def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]
             raise RefusedError(
                 f"The folder {folder} is gone, with all rows that Spark has of {relation}. Spark "
                 "would read none, and they would be deleted from the mirror. Nothing was changed. "
-                f"Put the folder back. If it is lost, run the node of {relation} with "
+                f"Put the folder back. If it is lost, run the node of {target or relation} with "
                 "--full-refresh, which computes its rows anew, and publishes them as a full load "
                 "if it is mirrored. Rows that its sources no longer have are gone then, and a "
                 "dbt snapshot begins its history anew.",
