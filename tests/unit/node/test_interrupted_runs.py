@@ -100,8 +100,7 @@ HISTORIES = {
     "beyond the limit": History({"max_deleted": 0}, again=run_and_publish),
 }
 
-# the histories that are tried at each change, with every kind of fault. A run that is killed while
-# it finishes another one is the matter of the state machine, and of the states of the protocol.
+# the histories that are tried at each change, with every kind of fault
 MAIN = ("changes", "held", "merge in place", "post-hook", "rows without a key are gone")
 
 
@@ -192,3 +191,24 @@ def test_a_restore_may_be_interrupted(tmp_path: Path, name: str) -> None:
         history.again(world, None)
 
         world.assert_right(history.expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["changes", "held", "merge in place"])
+def test_a_run_may_be_killed_while_it_finishes_what_another_one_has_committed(
+    tmp_path: Path, name: str
+) -> None:
+    history = HISTORIES[name]
+    published = history.begin(tmp_path / "0")
+    committed = [
+        once
+        for once, _ in interrupted_runs(history, published, tmp_path, KILLED)
+        if once.zone.read("_scratchPad/shop.orders/manifest.json")
+    ]
+    assert committed
+    for number, once in enumerate(committed):
+        folder = tmp_path / f"after {number}"
+        for world, _ in interrupted_runs(history, once, folder, KILLED):
+            history.again(world, None)
+
+            world.assert_right(history.expected)
