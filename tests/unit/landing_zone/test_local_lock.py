@@ -15,6 +15,8 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     LandingZoneUnavailableError,
     NotPlainError,
 )
+from dbt.adapters.openmirroring.landing_zone.inventory import table_folders
+from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 
 FOLDER = "_scratchPad/sales.orders"
@@ -47,6 +49,14 @@ def test_a_folder_is_held_by_one_until_its_process_ends(storage: LocalStorage) -
     for _ in range(2):
         with storage.lock(FOLDER):
             assert storage.list(FOLDER) == []
+
+
+def test_the_file_of_a_lock_is_on_the_scratch_pad_and_no_table(storage: LocalStorage) -> None:
+    with storage.lock(FOLDER):
+        assert storage.read(LOCK) == b""
+        assert table_folders(storage) == {TableFolder("sales", "orders")}
+
+    assert storage.list("") == []
 
 
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
