@@ -20,7 +20,7 @@ test: $(INSTALLED) ## Set up everything and test what matters most, in five or s
 test-more: $(INSTALLED) ## Test every behaviour once that make test leaves out
 	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not core" --ignore tests/functional/dbt_suite
 
-test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; random histories; unit tests that take long
+test-processes: $(INSTALLED) ## Run dbt in processes of its own: kills, two at once, the wheel; unit tests that take long
 	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted -m slow tests/unit tests/functional/processes
 
 test-rest: $(INSTALLED) ## Run test-more and test-processes in one go, which starts and waits less
@@ -31,7 +31,7 @@ test-all: $(INSTALLED) ## Test everything that this machine can, also other size
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/unit tests/functional --ignore tests/functional/faults --ignore tests/functional/elsewhere
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and try many histories; not part of test-all
-	$(BIN)/python -m pytest -n 2 --dist worksteal --many tests/functional/faults tests/functional/processes/test_histories.py tests/unit/landing_zone/test_power_loss.py tests/unit/landing_zone/test_records.py
+	$(BIN)/python -m pytest -n 2 --dist worksteal --many tests/functional/faults tests/functional/test_histories.py tests/unit/landing_zone/test_power_loss.py tests/unit/landing_zone/test_records.py
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test-all
 	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional

@@ -17,6 +17,7 @@ from typing import Any  # noqa: E402
 import dbt.parser.manifest  # noqa: E402
 import dbt.task.runnable  # noqa: E402
 import pytest  # noqa: E402
+from dbt_common.behavior_flags import BehaviorFlagRendered  # noqa: E402
 from dbt_common.tests import enable_test_caching  # noqa: E402
 from pyspark.sql import SparkSession  # noqa: E402
 
@@ -73,6 +74,14 @@ INTERPRETED = {
 def _cache_of_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """A folder of this process: a Spark that starts ends idle ones that the folder names."""
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _flags_without_source() -> Iterator[None]:
+    """In each command dbt reads the code of all callers, to tell where its flags are declared."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(BehaviorFlagRendered, "_default_source", lambda _: "dbt")
+        yield
 
 
 @pytest.fixture(scope="session")

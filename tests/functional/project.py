@@ -66,6 +66,8 @@ class Project:
         self.onelake: OneLakeServer | None = None
         self._spark = spark
         self._is_on_another_machine = False
+        # tables that were found mirrored since the last command, and what was found tidy ("")
+        self._found: set[str] = set()
         self.name = NAME
         self.target: dict[str, Any] = {
             "type": "openmirroring",
@@ -122,7 +124,8 @@ class Project:
         return "method" in self.target
 
     def arguments(self, *command: str) -> list[str]:
-        """Return the arguments that dbt is called with."""
+        """Return the arguments that dbt is called with, after which all may be different."""
+        self._found.clear()
         folders = ["--project-dir", str(self.path), "--profiles-dir", str(self.path)]
         return [*command, *folders, "--quiet"]
 
@@ -225,12 +228,16 @@ class Project:
         """The mirror has the model's rows, and nothing is left half done."""
         mirror, relation = self.mirror(table), self.relation(table)
         assert mirror == relation, f"{mirror - relation} | {relation - mirror}"
-        self.assert_tidy()
+        self._found |= {table} if self._spark else set()  # another process may run dbt
+        if "" not in self._found:  # a test often asks for each of many tables
+            self.assert_tidy()
 
     def assert_replicated(self) -> None:
         """All that this project has published is in the mirror, as Spark has it."""
         for journal in self.landing_zone.glob(f"{self.schema}.schema/*/_journal.json"):
             table = journal.parent.name
+            if table in self._found:
+                continue
             # with a warehouse of its own, another project may have published the table
             tables = self.tables()
             if (self._spark and not self._is_on_another_machine) or table in tables:
@@ -246,6 +253,7 @@ class Project:
         assert not list(self.landing_zone.glob("_scratchPad/*"))
         kinds = "|".join((NEXT, *ROLES_OF_ROWS))
         assert not [table for table in self.tables() if re.search(f"__({kinds})_", table)]
+        self._found |= {""} if self._spark else set()
 
     def drop_schemas(self, pattern: str) -> None:
         """Drop schemas with all that is in them; `*` in a pattern stands for anything."""

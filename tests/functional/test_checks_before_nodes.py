@@ -63,21 +63,3 @@ def test_no_node_is_built_if_selected_ones_are_not_configured_right_and_all_are_
     assert not project.landing_zone.exists()
     project.run("--select", "early")
     project.assert_mirrored("early")
-
-
-@pytest.mark.needs(local="a landing zone in OneLake is no folder")
-def test_a_landing_zone_that_cannot_be_written_stops_the_run_before_its_first_node(
-    project: Project,
-) -> None:
-    (project.path / "mirror.MirroredDatabase").write_text("in the way")
-    project.model("select raise_error('computed') as id")
-
-    for dry_run in (False, True):
-        project.target["dry_run"] = dry_run
-        project.write_profile()
-        error = project.stop()
-        assert "Not a directory" in error
-        assert "`landing_zone` in the profile" in error
-    assert not project.dbt("debug")
-
-    assert project.tables() == []

@@ -152,11 +152,8 @@ LENGTHS = {
 def test_a_text_that_is_longer_than_its_contract_never_reaches_the_mirror(
     project: Project,
 ) -> None:
-    models = {
-        f"{kind}_{number}": (kind, declared)
-        for kind in ("table", "incremental")
-        for number, declared in enumerate(LENGTHS)
-    }
+    models = {f"table_{number}": ("table", declared) for number, declared in enumerate(LENGTHS)}
+    models["incremental"] = ("incremental", "varchar(3)")
 
     def write(is_bad: bool) -> None:
         for name, (kind, declared) in models.items():

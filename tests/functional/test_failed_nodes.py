@@ -21,10 +21,7 @@ NODES: dict[str, tuple[dict[str, Any], tuple[str, str]]] = {
     "a_table": ({}, CONTRACT),
     "new_rows": (INCREMENTAL, CONTRACT),
     "on_request": ({"publish": "on_request"}, CONTRACT),
-    "after_tests": ({"publish": "after_tests"}, CONTRACT),
-    "limited": ({"max_deleted": 0}, CONTRACT),
     "with_a_key_twice": ({}, KEY),
-    "with_a_failing_hook": ({}, HOOK),
     "new_rows_with_a_failing_hook": (INCREMENTAL, HOOK),
 }
 

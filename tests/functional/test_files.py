@@ -74,9 +74,7 @@ def test_files_have_about_the_target_size_and_deletes_are_in_the_first(project: 
         text = f"sha2(concat(id, if(id < 60000, '', '{word}')), 512)"
         sql = f"select id, {text} as s from range({first}, {last}, 1, 4)"
         project.model(sql, unique_key="id", target_file_size="1mb")
-        response = project.run()
-        project.assert_mirrored()
-        return response, project.files()[before:]
+        return project.run(), project.files()[before:]
 
     response, files = run("a", 30000, 90000)
     sizes = [file.stat().st_size for file in files]
@@ -96,6 +94,7 @@ def test_files_have_about_the_target_size_and_deletes_are_in_the_first(project: 
     assert len(files) >= 3
     assert markers[:30010] == [2] * 30010
     assert 2 not in markers[30010:]
+    project.assert_mirrored()
 
 
 @pytest.mark.needs(pyspark="plans are asked for in a session")

@@ -40,10 +40,6 @@ class Table:
         return self.folder / "_journal.json"
 
     @property
-    def metadata(self) -> Path:
-        return self.folder / "_metadata.json"
-
-    @property
     def scratch(self) -> Path:
         return self.project.landing_zone / "_scratchPad" / f"{self.project.schema}.{self.name}"
 
@@ -121,8 +117,6 @@ class Case:
     pending: str = ""
 
 
-NEXT = "+1 ~3 -0 · #3"
-
 CASES: dict[str, Case] = {
     "last_file_deleted": Case(
         lambda t: t.file(2).unlink(),
@@ -134,7 +128,6 @@ CASES: dict[str, Case] = {
         ("has no _journal.json", "its journal is lost", "delete the folder"),
         delete_folder,
     ),
-    "metadata_lost": Case(lambda t: t.metadata.unlink(), (NEXT,)),
     # of a killed run
     "manifest_lost": Case(delete_manifest, ("+2 ~2 -0 · #2",), pending="publish"),
     "manifest_lost_when_half_done": Case(
@@ -175,7 +168,6 @@ CASES: dict[str, Case] = {
         ("somebody else has written to the table", "a hook has"),
         full_refresh,
     ),
-    "untouched": Case(lambda t: None, (NEXT,)),
 }
 
 

@@ -172,38 +172,6 @@ def test_rows_lose_their_partitions_while_they_are_held(project: Project) -> Non
         assert published(project) == {("1", f"a{n}"), (str(n + 2), "b")}
 
 
-def test_a_warning_passes(project: Project) -> None:
-    project.write(
-        "models/orders.yml",
-        NOT_NULL.replace("[not_null]", "[{not_null: {config: {severity: warn}}}]"),
-    )
-    orders(project, "(1, null)")
-
-    assert project.dbt("build")
-
-    project.assert_mirrored()
-
-
-def test_a_damaged_record_of_what_is_held_says_that_the_next_run_writes_it_again(
-    project: Project, capsys: pytest.CaptureFixture[str]
-) -> None:
-    orders(project, "(1, 'a')", publish="on_request")
-    project.run()
-    record = TableFolder(project.schema, "orders").held
-    project.storage.write(record, b"{}")
-
-    assert not project.dbt("run-operation", "mirror_publish")
-
-    told = capsys.readouterr().out
-    assert f"{record} is damaged or was edited" in told
-    assert "Delete it: the next run of the node writes it again." in told
-    project.storage.delete(record)
-    project.run()
-    assert project.dbt("run-operation", "mirror_publish")
-    assert published(project) == {("1", "a")}
-    assert project.storage.read(record) is None
-
-
 @pytest.mark.needs(local="the replicator applies landing zones on this machine")
 def test_a_test_of_the_mirror_compares_what_was_published(project: Project) -> None:
     project.target["replicate"] = True

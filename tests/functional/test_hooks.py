@@ -66,7 +66,6 @@ def test_changes_of_a_post_hook_are_published_with_its_node(project: Project, ke
     if keyed:
         assert changed == {"changes", "unchanged"}
     publications(THREE, is_hooked=False)
-    assert publications(THREE, is_hooked=False) == {"unchanged"}
 
 
 def test_code_before_a_build_may_change_the_rows_that_were_published(project: Project) -> None:
@@ -78,18 +77,17 @@ def test_code_before_a_build_may_change_the_rows_that_were_published(project: Pr
     names = [*changes(project), "headed"]
     for name in names:
         project.model(new_rows, name, **config)
-    for n in (1, 2):
-        project.run("--vars", f"n: {n}")
+    project.run("--vars", "n: 1")
     for name, change in changes(project).items():
         project.model(new_rows, name, pre_hook=change, **config)
     project.model(header + new_rows, "headed", **config)
 
-    project.run("--vars", "n: 3")
+    project.run("--vars", "n: 2")
 
     for name in names:
         project.assert_mirrored(name)
         project.model(new_rows, name, **config)
-    project.run("--vars", "n: 4")
+    project.run("--vars", "n: 3")
     for name in names:
         project.assert_mirrored(name)
     assert set(project.tables()) == set(names)

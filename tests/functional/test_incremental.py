@@ -211,9 +211,6 @@ STRATEGIES = {
         "+1 ~1 -0",
         [(1, "a", 5), (2, None, 6), (3, None, 7)],
     ),
-    "other types": NewRows(
-        values("(1, 'a')"), "select 2L as id, 5 as name", KEYED, "+1 ~0 -0", [(1, "a"), (2, "5")]
-    ),
     "a struct of many fields": NewRows(
         "select 1 as id",
         f"select 2 as id, named_struct({FIELDS}) as s",

@@ -174,22 +174,3 @@ def test_a_table_without_a_schema_folder_is_also_that_of_the_default_schema(
     assert "would both be the mirrored table dbo.orders" in project.stop()
 
     assert not folders(project)
-
-
-def test_two_models_cannot_have_one_name_without_schema_folders(project: Project) -> None:
-    project.model(ROWS, unique_key="id", schema_folder=False)
-    project.run()
-    other: dict[str, Any] = {"schema": "archive", "alias": "orders", "schema_folder": False}
-    project.model(ROWS, "archived", unique_key="id", **other)
-
-    for args in ([], ["--full-refresh", "--select", "archived"]):
-        error = project.stop(*args)
-        assert f"model.shop.archived ({project.schema}_archive.orders)" in error
-        assert f"model.shop.orders ({project.schema}.orders)" in error
-        assert "would both be the mirrored table dbo.orders" in error
-
-    (project.path / "models" / "orders.sql").unlink()
-    error = project.fail("--full-refresh", "--select", "archived")
-
-    assert f"belongs to model.shop.orders in the schema '{project.schema}'" in error
-    assert mirror(project, "dbo/orders") == project.relation()

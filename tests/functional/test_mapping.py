@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.functional.project import Project
+from tests.variants import some
 
 pytestmark = pytest.mark.core
 
@@ -109,7 +110,6 @@ CHANGED: dict[str, tuple[str, dict[str, Any], str, list[int | None]]] = {
         "+0 ~1 -0 · #2 · column added: stock",
         [1],
     ),
-    "no_rows_any_more": (f"{TWO_ROWS} where id > 2", KEYED, "+0 ~0 -2 · #2", [2, 2]),
     "more_rows_without_a_key": (
         TWO_ROWS.replace("as t", ", (2, 'b'), (3, null) as t"),
         {},
@@ -142,13 +142,9 @@ def test_a_change_set_has_what_has_changed_with_deletes_first(project: Project) 
         project.assert_mirrored(table)
 
 
-# of each table the query of its third run, the keys before and in it, and what it tells
+# of each table the query of its second run, the keys before and in it, and what it tells
 REBUILT: dict[str, tuple[str, Any, Any, str]] = {
     "dropped": ("select id from ({})", "id", "id", "column dropped: name"),
-    "renamed": (
-        *("select id, name as title from ({})", "id", "id"),
-        "column dropped: name; column added: title",
-    ),
     "recased": (
         *("select id, name as NAME from ({})", "id", "id"),
         "case of a column changed: name to NAME",
@@ -159,14 +155,12 @@ REBUILT: dict[str, tuple[str, Any, Any, str]] = {
     ),
     "another_key": ("{}", "id", ["id", "name"], "key columns changed from id to id, name"),
     "keyless_gone": ("{} where id = 1", None, None, "no unique_key"),
-    "keyless_changed": ("{} where id = 1 union all select 2, 'B'", None, None, "no unique_key"),
 }
 
 
 def test_changes_that_the_mirror_cannot_follow_are_a_rebuild(project: Project) -> None:
     for table, (_, before, _, _) in REBUILT.items():
         project.model(TWO_ROWS, table, unique_key=before)
-    project.run()
     project.run()
     for table, (sql, _, after, _) in REBUILT.items():
         project.model(sql.format(TWO_ROWS), table, unique_key=after)
@@ -244,7 +238,7 @@ def test_empty_and_sample_runs_publish_nothing_and_leave_the_snapshot_alone(
     project.assert_mirrored()
 
 
-@pytest.mark.parametrize("mode", ["--empty", "--sample=1 day"])
+@pytest.mark.parametrize("mode", some(["--empty", "--sample=1 day"]))
 def test_rows_of_a_check_do_not_exist_for_their_model(project: Project, mode: str) -> None:
     new = "{% if is_incremental() %} where id > 1 {% endif %}"
     project.model(f"{TWO_ROWS} {new}", materialized="incremental", **KEYED)
@@ -263,10 +257,10 @@ def test_rows_of_a_check_do_not_exist_for_their_model(project: Project, mode: st
 
 
 def test_many_tables_are_published_in_one_run(project: Project) -> None:
-    for i in range(8):
+    for i in range(4):
         project.model(f"select id, {i} as n from range({i})", name=f"t{i}", unique_key="id")
 
     project.run("--threads", "4")
 
-    for i in range(8):
+    for i in range(4):
         project.assert_mirrored(f"t{i}")

@@ -93,16 +93,3 @@ def test_each_way_to_publish_a_node_catches_up(project: Project) -> None:
     assert project.dbt("run-operation", "mirror_rebuild", "--args", "{table: rebuilt}")
 
     assert_caught_up_once(project, 3, kinds)
-
-
-def test_a_run_that_was_killed_while_it_was_switched_off_can_be_repeated(
-    project: Project,
-) -> None:
-    orders = {"orders": "append"}
-    build(project, 0, orders)
-    sql = "select raise_error('boom') as id, 'x' as name"
-    project.model(sql, materialized="incremental", mirror=False)
-    project.fail()
-
-    assert build(project, 1, orders)["orders"]["rows_inserted"] in (1, 3)
-    project.assert_mirrored()

@@ -34,7 +34,7 @@ def formats(project: Project) -> dict[str, dict[str, str]]:
     """The formats of tables to test, and the configuration for each."""
     if project.file_format != "parquet":
         return {project.file_format: {}}
-    return {name: {"file_format": name} for name in ("parquet", "orc", "csv")}
+    return {name: {"file_format": name} for name in ("parquet", "csv")}
 
 
 def test_a_local_time_that_becomes_an_instant_in_a_partition_is_compared(project: Project) -> None:

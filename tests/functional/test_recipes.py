@@ -59,6 +59,7 @@ def build(shop: Project, rows: str, *args: str) -> dict[str, str]:
     return {name: message.partition(" · ")[0] for name, message in messages.items()}
 
 
+@pytest.mark.slow
 def test_rows_that_the_source_deletes_stay_as_the_page_says_and_may_come_back(
     shop: Project, capsys: pytest.CaptureFixture[str]
 ) -> None:

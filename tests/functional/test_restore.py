@@ -45,7 +45,7 @@ def table(project: Project, name: str = "orders") -> DeltaTable:
     return DeltaTable(project.landing_zone.parents[1] / "Tables" / project.schema / name)
 
 
-@pytest.mark.parametrize("kinds", parts(KINDS, 5))
+@pytest.mark.parametrize("kinds", parts(KINDS, 4))
 def test_three_runs_on_three_machines_publish_what_has_changed(
     project: Project, kinds: list[str]
 ) -> None:

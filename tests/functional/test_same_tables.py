@@ -25,7 +25,7 @@ OTHER = {
 }
 
 
-@pytest.mark.parametrize("kind", some(list(OTHER), 2))
+@pytest.mark.parametrize("kind", some(list(OTHER)))
 def test_two_nodes_that_are_one_table_are_refused_by_name(project: Project, kind: str) -> None:
     project.model(ROWS, unique_key="id")
     project.run()

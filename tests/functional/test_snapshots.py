@@ -80,7 +80,6 @@ def test_a_changed_row_closes_a_version_and_opens_another(
 
 # of a row that is gone and then back again: whether each version is current
 HARD_DELETES = {
-    "ignore": ([True], [True]),
     "invalidate": ([False], [False, True]),
     "new_record": ([False, True], [False, False, True]),
 }
@@ -130,16 +129,6 @@ def test_an_empty_first_run_leaves_what_the_next_one_can_go_on_with(project: Pro
     project.assert_mirrored()
 
 
-def test_a_snapshot_need_not_be_mirrored(project: Project) -> None:
-    snapshot(project, **CHECK, mirror=False)
-    for name in ("a", "b"):
-        source(project, f"(1, '{name}', {DAY1})")
-        take(project)
-
-    assert versions(project) == [(1, "a", False), (1, "b", True)]
-    assert not project.landing_zone.exists()
-
-
 @pytest.mark.usefixtures("each_size")
 @pytest.mark.needs(session="only on this machine are files linked")
 @pytest.mark.needs(parquet="files of other formats are not linked")
@@ -187,18 +176,6 @@ class Wrong(NamedTuple):
 
 
 WRONG = {
-    "no_columns": Wrong(
-        {"check_cols": ["name", "upper(name)", "part.a", "nme"]},
-        "`check_cols` names 'upper(name)', 'part.a', 'nme', but it must have columns of",
-        SHOWN.format("upper(name)"),
-        {"check_cols": ["name", "shown"]},
-    ),
-    "some_maps": Wrong(
-        {"check_cols": ["name", "tags"]},
-        "leave them out: `check_cols: [name]`",
-        EVERY,
-        NAME,
-    ),
     "all_maps": Wrong(
         {"check_cols": "all"},
         "`check_cols` has `tags` of the type map<string,timestamp>",

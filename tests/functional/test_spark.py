@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -91,24 +90,24 @@ def test_cancelling_ends_the_jobs_of_a_connection_and_no_others(spark: SparkSess
     def of_user() -> None:
         spark.sql(long).collect()
 
-    def started(pool: ThreadPoolExecutor, jobs: int, run: Callable[..., None], *given: Any) -> Any:
-        future = pool.submit(run, *given)
-        while len(tracker.getActiveJobsIds()) < jobs and not future.done():
-            time.sleep(0.05)
-        return future
-
     handles: list[PySparkHandle] = []
     with ThreadPoolExecutor(2) as pool:
+        user = pool.submit(of_user)
+        while not tracker.getActiveJobsIds():
+            time.sleep(0.05)
+        dbt = pool.submit(of_dbt, handles)
         try:
-            user = started(pool, 1, of_user)
-            dbt = started(pool, 2, of_dbt, handles)
+            while not dbt.done():  # its job may not have begun
+                time.sleep(0.5)
+                for handle in handles:
+                    handle.cancel()
 
-            handles[0].cancel()
-
-            assert "cancelled" in str(dbt.exception(timeout=60))
+            assert "cancelled" in str(dbt.exception())
             assert not user.done()
         finally:
-            spark.sparkContext.cancelAllJobs()
+            while not (user.done() and dbt.done()):
+                spark.sparkContext.cancelAllJobs()
+                time.sleep(0.5)
 
 
 def test_models_and_schemas_may_have_any_name_that_spark_allows(project: Project) -> None:

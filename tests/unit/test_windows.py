@@ -172,26 +172,6 @@ def test_a_table_folder_that_is_recreated_meanwhile_is_neither_marked_nor_emptie
     assert item.rows() == [(1, "new"), (2, "new")]
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["aux.schema/orders/_journal.json", "sales.schema/NUL/_journal.json", "com1.schema/con/x"],
-)
-def test_a_table_with_the_name_of_a_device_is_refused(
-    on_windows: None, storage: LocalStorage, path: str
-) -> None:
-    for act in (storage.read, storage.list, lambda path: storage.write(path, b"")):
-        with pytest.raises(NotPlainError, match=r"Windows takes .* for a device.*`alias`"):
-            act(path)
-
-
-def test_a_table_whose_name_begins_like_a_device_is_none(
-    on_windows: None, storage: LocalStorage
-) -> None:
-    storage.write("console.schema/auxiliary/x", b"1")
-
-    assert storage.read("console.schema/auxiliary/x") == b"1"
-
-
 @pytest.mark.parametrize(("times", "is_done"), [(3, True), (100, False)])
 def test_a_file_that_a_virus_scanner_holds_is_tried_again_for_seconds(
     on_windows: None, monkeypatch: pytest.MonkeyPatch, times: int, is_done: bool

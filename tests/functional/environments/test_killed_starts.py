@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.functional.environments.test_moved_machines import copied
 from tests.functional.processes.test_processes import BIN
 from tests.functional.project import Project
 from tests.functional.test_disk import mounted
@@ -140,7 +139,7 @@ def kill_at(project: Project, point: Point, how: str) -> str:
 
 
 def test_a_start_that_is_killed_at_any_point_is_followed_by_one_that_starts(
-    project: Project, tmp_path: Path
+    project: Project,
 ) -> None:
     kill_at(project, JVM_STARTS, "SIGKILL")
     kill_at(project, KEEPER_RUNS, "SIGTERM")
@@ -150,14 +149,7 @@ def test_a_start_that_is_killed_at_any_point_is_followed_by_one_that_starts(
     assert "Traceback" not in told
     kill_at(project, DERBY_ENDS, "its terminal is closed")
     kill_at(project, HIVE_MAKES_ITS_TABLES, "SIGKILL")
-    copy = copied(project, tmp_path / "copy")
     kill_at(project, SPARK_HAS_STARTED, "SIGKILL")
-
-    # in a project that was copied after a kill, and in a copy of that
-    kill_at(copy, SPARK_HAS_STARTED, "SIGKILL")
-    third = copied(copy, tmp_path / "third")
-    kill_at(third, METASTORE_IS_OPENED, "SIGKILL")
-    run(third)
 
     # in a later start, in a new JVM and in one that was ready
     kill_at(project, METASTORE_IS_OPENED, "SIGKILL")

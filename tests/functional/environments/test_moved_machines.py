@@ -1,4 +1,4 @@
-"""A project that is copied, moved or restored in part: its tables stay its own, and no row goes.
+"""A project that is copied, moved or restored in part is refused, and no row goes.
 
 Every run is a process of its own, with the embedded Spark in the project.
 """
@@ -71,24 +71,6 @@ def project(tmp_path: Path) -> Project:
     return created
 
 
-def test_a_copied_project_works_on_its_own_files(project: Project, tmp_path: Path) -> None:
-    copy = copied(project, tmp_path / "copy")
-    before = project.files(), project.relation()
-    rows(copy, 6, 9, "of the copy")
-
-    told = dbt(copy.path)
-
-    assert f"Spark's tables were moved from {project.path / '.spark'} to" in told
-    assert "+3" in told
-    copy.assert_mirrored()
-    assert len(copy.relation()) == 9
-    assert (project.files(), project.relation()) == before
-
-    rows(project, 6, 8, "of the original")
-    assert "+2" in dbt(project.path)
-    project.assert_mirrored()
-
-
 @pytest.mark.parametrize("lost", ["metastore_db", "warehouse"])
 def test_without_metastore_or_warehouse_nothing_is_published_or_removed(
     project: Project, lost: str
@@ -156,24 +138,33 @@ def restore(spark: Path, backup: Path, *names: str) -> None:
         shutil.copytree(backup / name, spark / name)
 
 
-def test_each_way_out_of_a_copy_of_a_project_with_iceberg_tables_works(
+def test_each_way_out_of_a_project_that_was_moved_or_copied_works(
     moving: Project, tmp_path: Path
 ) -> None:
-    """Spark's metastore has the place of such a table's own file in a property."""
-    iceberg = {"metadata_location": "file:/orders/metadata/1.json"}
-    moving.model("select 1 as id", "iceberg", mirror=False, tblproperties=iceberg)
-    dbt(moving.path)
-    copy = copied(moving, tmp_path / "copy")
-    assert f"has Iceberg tables, e.g. {moving.schema}.iceberg" in dbt(copy.path, succeeds=False)
+    copies = [copied(moving, tmp_path / name) for name in ("back", "restored", "anew")]
+    before = moving.files(), moving.relation()
+    for copy in copies:
+        told = dbt(copy.path, succeeds=False)
+        assert f"was {moving.path / '.spark'} when Spark used it last" in told
+    back, restored, anew = copies
 
+    shutil.rmtree(restored.path / ".spark")
+    restored.target |= {"replicate": True, "restore_baseline": True}
+    restored.write_profile()
+    rows(restored, 6, 9, "of the copy")
+    assert "+3" in dbt(restored.path)
+    restored.assert_mirrored()
+    assert len(restored.relation()) == 9
+
+    shutil.rmtree(anew.path / ".spark")
+    assert "no baseline" in dbt(anew.path, succeeds=False)
+    dbt(anew.path, "run", "--full-refresh")
+    anew.assert_mirrored()
+
+    assert (moving.files(), moving.relation()) == before
     moving.path.rename(tmp_path / "original")
-    copy.path.rename(moving.path)
+    back.path.rename(moving.path)
     assert "unchanged" in dbt(moving.path)
-
-    copy = copied(moving, tmp_path / "copy")
-    shutil.rmtree(copy.path / ".spark")
-    dbt(copy.path, "run", "--full-refresh")
-    copy.assert_mirrored()
 
 
 def rebuild(project: Project) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
@@ -225,14 +226,24 @@ def test_the_quickstart_mirrors_two_days_of_flights(tmp_path: Path) -> None:
     assert len(folders) == 6
     for folder in folders:
         files = project / ".spark" / "warehouse" / "flights.db" / folder.name
-        rows = pq.read_table(files).to_pylist()
+        relation = pq.read_table(files)
+        rows = some(relation).to_pylist()
         model = Counter(canonical((k, landed(v)) for k, v in row.items()) for row in rows)
-        mirrored = DeltaTable(landing_zone.parents[1] / "Tables" / "flights" / folder.name)
-        mirror = Counter(canonical(row.items()) for row in content(mirrored).to_pylist())
+        mirrored = content(DeltaTable(landing_zone.parents[1] / "Tables/flights" / folder.name))
+        mirror = Counter(canonical(row.items()) for row in some(mirrored).to_pylist())
         assert mirror == model, folder.name
+        assert mirrored.num_rows == relation.num_rows
     journals = [json.loads((folder / "_journal.json").read_text())["batch"] for folder in folders]
     assert {journal["publication"] for journal in journals} == {"initial", "changes"}
     assert sum(journal["rows"]["deleted"] for journal in journals) > 0
+
+
+def some(rows: pa.Table) -> pa.Table:
+    """All rows of a small table, and a twentieth of the flights, which are very many."""
+    if "flight" not in rows.column_names:
+        return rows
+    numbers = rows["flight"].to_pylist()
+    return rows.filter(pa.array([number % 20 == 0 for number in numbers]))
 
 
 def landed(value: Any) -> Any:

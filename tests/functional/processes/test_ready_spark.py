@@ -28,8 +28,7 @@ ENDLESS = """
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Project]:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def project(tmp_path: Path) -> Iterator[Project]:
     created = Project(tmp_path / "shop")
     created.target["spark_idle_timeout"] = "5m"
     created.write_project()
@@ -372,7 +371,7 @@ def without_java(folder: Path) -> dict[str, str]:
 def test_without_java_the_one_from_pypi_is_used_whose_archive_of_classes_may_be_damaged(
     project: Project, tmp_path: Path
 ) -> None:
-    env = without_java(tmp_path / "old")
+    env = without_java(tmp_path / "old") | {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     told = dbt(project, "run-operation", "mirror_prepare", **env)
     assert "The embedded Spark has started and ended with the Java in" in told
     assert (project.path / ".spark" / "java" / "bin" / "java").exists()

@@ -57,8 +57,8 @@ def test_a_place_is_accepted_if_both_are_used_copied_and_restored_together(
     check_place(tmp_path / "new")
     backup = tmp_path / "backup"
     shutil.copytree(home, backup)
-    for used in (home, home, backup):
-        use(used)
+    use(home)
+    use(home)
 
     shutil.rmtree(home)
     shutil.copytree(backup, home)
@@ -77,6 +77,20 @@ def test_spark_does_not_start_if_metastore_or_warehouse_is_missing(home: Path, l
         use(home)
 
     assert not (home / lost).exists()
+
+
+def test_a_place_that_was_moved_or_copied_is_refused_and_accepted_where_it_was(
+    home: Path, tmp_path: Path
+) -> None:
+    moved = tmp_path / "moved" / ".spark"
+    shutil.copytree(home, moved)
+    shutil.rmtree(home)
+
+    with pytest.raises(SparkPlaceError, match=r"Move the project back.*restore_baseline.*OM410"):
+        use(moved)
+
+    shutil.copytree(moved, home)
+    use(home)
 
 
 def test_without_metastore_and_tables_spark_begins_anew(home: Path) -> None:

@@ -213,7 +213,7 @@ class Destination:
 
     @cached_property
     def _local(self) -> LocalStorage:
-        return LocalStorage(self.landing_zone, logger.warning)
+        return LocalStorage(self.landing_zone)
 
     @cached_property
     def landing_zone(self) -> Path:

@@ -9,9 +9,8 @@ import secrets
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 
@@ -24,12 +23,6 @@ from dbt.adapters.openmirroring.landing_zone.errors import (
     NotPlainError,
     PathExistsError,
 )
-from dbt.adapters.openmirroring.landing_zone.local.mounts import (
-    LOCAL,
-    LOCKS_STAY_HERE,
-    SERVERS,
-    file_system,
-)
 from dbt.adapters.openmirroring.landing_zone.storage import (
     MAX_RECORD,
     Entry,
@@ -38,7 +31,6 @@ from dbt.adapters.openmirroring.landing_zone.storage import (
     not_plain,
     too_large,
 )
-from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import ProfileError
 from dbt.adapters.openmirroring.text.shown import shown, shown_url
 
@@ -50,9 +42,6 @@ _ATTEMPTS = 100
 
 # errors of a file system that does not support a call
 _UNABLE = (errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
-
-# errors of a server without locks
-_NO_LOCKS = (errno.ENOLCK, *_UNABLE)
 
 # errors of deleting a folder in which another process writes, moves or mounts something
 _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
@@ -67,11 +56,6 @@ _CLOCK_STEPS = (1_000_000, 2_000_000_000)
 # The bit of reparse tags that stand for another place: links and junctions. Placeholders of
 # OneDrive are reparse points without it ("Reparse Point Tags" of Windows' documentation).
 _NAME_SURROGATE = 0x20000000
-
-# names of devices, whatever follows after a dot ("Naming Files" of Windows' documentation)
-_DEVICE = re.compile(
-    r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *(\..*)?", re.IGNORECASE
-)
 
 # what a URL with a typing error begins with, and a path of Windows
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
@@ -97,12 +81,10 @@ class LocalStorage:
     Args:
         root: the absolute path of the landing zone, which the first file creates; it may be a
             link, since the user has chosen it
-        warn: called with a message for the user
     """
 
-    def __init__(self, root: Path, warn: Callable[[str], object] = str) -> None:
+    def __init__(self, root: Path) -> None:
         self._root = root
-        self._warn = warn
         self._system_root = _long(root)
 
     def url(self, path: str) -> str:
@@ -189,20 +171,14 @@ class LocalStorage:
 
     @contextmanager
     def lock(self, folder: str) -> Iterator[None]:
-        """Hold a folder with a lock on a file beside it.
-
-        The file goes with the lock, except on a shared mount: a process on another machine might
-        not notice that the file it has just opened is gone.
-        """
+        """Hold a folder with a lock on a file beside it, which goes with the lock."""
         *above, name = below_root(folder)
         lock_path = "/".join((*above, LOCKS, name))
         with self._place("lock", lock_path) as lock_file, self._place("lock", folder) as place:
-            self._make(self._system_root)
-            shared = self._is_shared
             for left in reversed(range(_ATTEMPTS)):
                 try:
                     self._make(lock_file.parent)
-                    lock = self._locked(lock_file, folder, shared)
+                    lock = self._locked(lock_file, folder)
                     break
                 except (FileNotFoundError, FileExistsError):  # another run removes the folder
                     if not left:
@@ -214,16 +190,15 @@ class LocalStorage:
         finally:
             with suppress(OSError):  # not empty, or gone already
                 place.rmdir()
-            if not shared:
-                with suppress(OSError):  # on Windows the library removes it
-                    lock_file.unlink()
+            with suppress(OSError):  # on Windows the library removes it
+                lock_file.unlink()
             lock.release()
             with suppress(OSError):
                 lock_file.parent.rmdir()
                 if above:
                     place.parent.rmdir()
 
-    def _locked(self, file: Path, folder: str, shared: bool) -> BaseFileLock:
+    def _locked(self, file: Path, folder: str) -> BaseFileLock:
         """Lock the file of a folder. The system frees the lock when the process ends."""
         # a lock of the other kind stays when its process is killed
         lock = FileLock(file, timeout=0, thread_local=False, fallback_to_soft=False)
@@ -235,36 +210,7 @@ class LocalStorage:
                 "Nothing was changed; run again when it has ended.",
                 code="OM501",
             ) from None
-        except OSError as error:
-            if not shared or error.errno not in _NO_LOCKS:
-                raise
-            raise LandingZoneUnavailableError(
-                f"The server of {self._root} does not support locks: {error.strerror}. Two runs "
-                "could publish the same table at once. Nothing was changed. Turn its locks on, "
-                "for NFS 3 the service lockd, or mount it by NFS 4 or SMB 3; then run again."
-            ) from error
         return lock
-
-    @cached_property
-    def _is_shared(self) -> bool:
-        """Whether other machines may use it too, which have to see its locks."""
-        found = file_system(Path(os.path.realpath(self._root)))
-        for option in sorted(found.options & LOCKS_STAY_HERE):
-            raise LandingZoneUnavailableError(
-                f"{self._root} is mounted with the option `{option}`: two runs on two machines "
-                "could publish the same table at once. Nothing was changed. Mount it without this "
-                "option, then run again.",
-                code="OM504",
-            )
-        if found.kind not in LOCAL | SERVERS:
-            told = (
-                f"{self._root} is on a file system of the type {found.kind!r}. It is not known "
-                "whether other machines see the locks on it. If they do not, two runs on two "
-                "machines could publish the same table at once. Publish to it from one machine "
-                "only."
-            )
-            self._warn(with_code(told, "OM505"))
-        return found.kind not in LOCAL
 
     @contextmanager
     def _place(
@@ -282,12 +228,10 @@ class LocalStorage:
 
         Raises:
             NotPlainError: if it is no plain file or folder, if it is reached by a link, or if
-                Windows would take one of its names for another one
+                Windows takes one of its names for another one that is there
             LandingZoneUnavailableError: if the system refuses the action
         """
         names = below_root(path) if make else components(path)
-        if sys.platform == "win32":
-            self._refuse_devices(names)
         place = self._system_root.joinpath(*names)
         way = names if follows else names[:-1]
         try:
@@ -322,14 +266,6 @@ class LocalStorage:
                     f"Nothing was changed. Set `alias` or `schema` to the name {there!r}, or move "
                     "that folder out of the landing zone; then run again."
                 )
-
-    def _refuse_devices(self, names: Sequence[str]) -> None:
-        for name in filter(_DEVICE.fullmatch, names):
-            raise NotPlainError(
-                f"{self._root.joinpath(*names)}: Windows takes {name!r} for a device, so it "
-                "cannot be a folder or file of the landing zone. Nothing was changed. Set another "
-                "`alias` or `schema`."
-            )
 
     def _make(self, folder: Path) -> None:
         """Create a folder with those above it. Those above the root survive a power loss."""

@@ -1,8 +1,8 @@
 """The tie between the embedded Spark's metastore, its warehouse, and their place.
 
-The metastore has the absolute paths of all tables. In a project that was copied, it would let
-Spark read and replace the tables of the original. A metastore that was restored without its
-warehouse, or the other way round, would let Spark find tables without rows.
+The metastore has the absolute paths of all tables, and so have Iceberg's files. In a project that
+was copied, it would let Spark read and replace the tables of the original. A metastore that was
+restored without its warehouse, or the other way round, would let Spark find tables without rows.
 
 Both have a record in a file of their own: the folder that they were in when Spark used them last,
 and random texts, the ties, which are renewed with each start of Spark. Folders that were used
@@ -15,14 +15,9 @@ import json
 import shutil
 import uuid
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Any
-
-from py4j.protocol import Py4JJavaError
 
 from dbt.adapters.openmirroring.disk.patience import patiently
-from dbt.adapters.openmirroring.spark.table import local_path
 from dbt.adapters.openmirroring.text.errors import SparkError
 
 METASTORE = "metastore_db"
@@ -32,12 +27,6 @@ _RECORD = "openmirroring.json"
 
 # Derby writes it last when it makes a database, and opens none without it
 _MADE = "service.properties"
-
-# the login that Hive gives Derby if nobody has set another
-_LOGIN = ("APP", "mine")
-
-# the columns of the metastore that have paths, as those that Hive's metatool changes
-_PATHS = {"DBS": "DB_LOCATION_URI", "SDS": "LOCATION", "SERDE_PARAMS": "PARAM_VALUE"}
 
 
 class SparkPlaceError(SparkError):
@@ -68,10 +57,14 @@ def begin_anew(home: Path) -> None:
 
 
 def check_place(home: Path) -> None:
-    """Check, before Spark starts, that metastore and warehouse were used together last.
+    """Check, before Spark starts, that metastore and warehouse were used together, and here.
+
+    Args:
+        home: the folder of Spark's files, with links resolved
 
     Raises:
-        SparkPlaceError: if one of them is missing, or is of another time than the other
+        SparkPlaceError: if one of them is missing, or is of another time than the other, or if
+            both were used in another folder last
     """
     metastore, warehouse = home / METASTORE, home / WAREHOUSE
     finding, code = "", "OM408"
@@ -88,6 +81,15 @@ def check_place(home: Path) -> None:
                 "restored, copied or replaced without the other"
             )
             code = "OM409"
+        elif used_in not in ("", str(home)):
+            raise SparkPlaceError(
+                f"{home} was {used_in} when Spark used it last, and its tables name that place. "
+                "Nothing was changed. Move the project back. Or remove "
+                f"{home}: then Spark begins without tables. `restore_baseline: true` in the "
+                "profile brings back those that were published, from the mirrored tables. "
+                "Without it, they are refused until `dbt run --full-refresh` computes them anew.",
+                code="OM410",
+            )
     if finding:
         raise SparkPlaceError(
             f"{finding}. Spark would have tables whose rows are missing, or are not theirs. "
@@ -100,77 +102,6 @@ def check_place(home: Path) -> None:
 
 def _has_tables(warehouse: Path) -> bool:
     return warehouse.is_dir() and any(path.is_dir() for path in warehouse.iterdir())
-
-
-def relocate(home: Path, jvm: Any) -> Path | None:
-    """Correct the paths in the metastore if it was created, or used last, at another place.
-
-    The metastore takes all of them, or none. It must not be open yet.
-
-    Args:
-        home: the folder of Spark's files, with links resolved
-        jvm: py4j's view of a JVM that has Derby
-
-    Returns:
-        the folder that it was in; None if it is the same one
-
-    Raises:
-        SparkPlaceError: if the files of some tables name their place themselves
-    """
-    metastore = home / METASTORE
-    if not metastore.exists() or _read(metastore)[0] == str(home):
-        return None
-    url = f"jdbc:derby:;databaseName={metastore.as_posix()}"
-    connection = jvm.java.sql.DriverManager.getConnection(url, *_LOGIN)
-    try:
-        connection.setAutoCommit(False)
-        former = _relocated(home, connection)
-        connection.commit()
-    finally:
-        connection.close()
-        with suppress(Py4JJavaError):  # Derby confirms by an exception that it has let go
-            jvm.java.sql.DriverManager.getConnection(f"{url};shutdown=true", *_LOGIN)
-    return former
-
-
-def _relocated(home: Path, connection: Any) -> Path | None:
-    if not connection.getMetaData().getTables(None, None, "DBS", None).next():
-        return None  # the first start was killed before Hive has made its tables
-    rows = connection.createStatement().executeQuery(
-        "select DB_LOCATION_URI from DBS where NAME = 'default'"
-    )
-    begins, _, name = (rows.getString(1) if rows.next() else "").rpartition("/")
-    here = f"file:/{home.as_posix().removeprefix('/')}"
-    if name != WAREHOUSE or begins == here:
-        return None  # it is here, or somewhere where the profile has put it
-    former, old = local_path(begins) or Path(begins), f"{begins}/"
-    statement = connection.prepareStatement(
-        "select DBS.NAME, TBLS.TBL_NAME from TBLS "
-        "join DBS on DBS.DB_ID = TBLS.DB_ID join SDS on SDS.SD_ID = TBLS.SD_ID "
-        "join TABLE_PARAMS on TABLE_PARAMS.TBL_ID = TBLS.TBL_ID "
-        "where TABLE_PARAMS.PARAM_KEY = 'metadata_location' "
-        f"and cast(substr(SDS.LOCATION, 1, {len(old)}) as varchar(4000)) = ?"
-    )
-    statement.setString(1, old)
-    fixed = statement.executeQuery()
-    if fixed.next():
-        raise SparkPlaceError(
-            f"This project was copied or moved from {former.parent}, and its Spark has Iceberg "
-            f"tables, e.g. {fixed.getString(1)}.{fixed.getString(2)}, whose own files name that "
-            "place. Nothing was changed. Move the project back; or "
-            f"delete {home}, and run with --full-refresh.",
-            code="OM410",
-        )
-    for table, column in _PATHS.items():
-        statement = connection.prepareStatement(
-            f"update {table} set {column} = cast(? as varchar(4000)) || "
-            f"substr({column}, {len(old) + 1}) "
-            f"where cast(substr({column}, 1, {len(old)}) as varchar(4000)) = ?"
-        )
-        statement.setString(1, f"{here}/")
-        statement.setString(2, old)
-        statement.executeUpdate()
-    return former
 
 
 def tie(home: Path) -> None:

@@ -45,7 +45,6 @@ from dbt.adapters.openmirroring.spark.embedded.place import (
     begin_anew,
     check_place,
     is_at_home,
-    relocate,
     tie,
 )
 from dbt.adapters.openmirroring.spark.embedded.settings import (
@@ -238,17 +237,14 @@ def _started(home: Path, conf: Mapping[str, str], lease: Lease | ChildJvm) -> Sp
             windows.do_without_programs(jvm, home)
         remember(lease.gateway)
     begin_anew(home)
-    is_tied, former = is_at_home(conf, defaults(home)), None
+    is_tied = is_at_home(conf, defaults(home))
     if is_tied:
         check_place(home)
-        former = relocate(home, jvm)
     context = SparkContext(conf=SparkConf().setAll(list(conf.items())), gateway=lease.gateway)
     session = SparkSession(context)
     session.sql("show databases").collect()  # starts the metastore
     if is_tied:
         tie(home)
-    if former:
-        fire_event(Note(msg=f"Spark's tables were moved from {former} to {home}"))
     return session
 
 

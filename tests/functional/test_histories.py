@@ -16,6 +16,9 @@ from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.functional.fast_paths import OFF, without
 from tests.functional.project import Project
 
+# The state machine of unit tests plays new histories each time, without Spark.
+pytestmark = pytest.mark.slow
+
 NewProject = Callable[[], AbstractContextManager[Project]]
 
 
