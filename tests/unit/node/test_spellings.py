@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,14 @@ WORKSPACE = "6e335e92-a2a2-4b5a-970a-bd6a89fbb765"
 PRIVATE = "6e335e92a2a24b5a970abd6a89fbb765.z6e.dfs.fabric.microsoft.com"
 ITEM = "cfafbeb1-8037-4d0c-896e-a46fb27ff229"
 OTHERS = ((1, "a"), (5, "of somebody else"))
+
+# Windows makes links for users with a permission only, and Wine says that it has made them
+has_links = pytest.mark.skipif(sys.platform == "win32", reason="links need a permission there")
+LINKED = (
+    ["{folder}/link", "{folder}/link/../LandingZone", "../link/"]
+    if sys.platform != "win32"
+    else []
+)
 
 # the addresses of three places: by names, by GUIDs, and a folder
 SPELLINGS = {
@@ -49,10 +58,8 @@ SPELLINGS = {
         f"{{folder}}/{ZONE}/",
         f"{{folder}}/./{ZONE}",
         f"{{folder}}/project/../{ZONE}",
-        "{folder}/link",
-        "{folder}/link/../LandingZone",
         f"../{ZONE}",
-        "../link/",
+        *LINKED,
     ],
 }
 
@@ -61,7 +68,8 @@ def spellings(kind: str, folder: Path) -> list[str]:
     """Return the addresses of a place; relative ones start at the folder `project`."""
     (folder / "project").mkdir(parents=True)
     (folder / ZONE).mkdir(parents=True, exist_ok=True)
-    (folder / "link").symlink_to(folder / ZONE)
+    if LINKED:
+        (folder / "link").symlink_to(folder / ZONE)
     return [each.format(folder=folder) for each in SPELLINGS[kind]]
 
 
@@ -160,6 +168,7 @@ def test_a_table_that_was_published_to_another_landing_zone_meanwhile_is_rebuilt
     world.assert_right(AFTER)
 
 
+@has_links
 def test_a_table_is_held_by_one_run_under_all_spellings(tmp_path: Path) -> None:
     world = published_world(tmp_path)
     world.address = str(tmp_path / "link")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +40,7 @@ def seen_by_git(project: Path) -> set[str]:
     return set(subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split())
 
 
+@pytest.mark.skipif(not shutil.which("git"), reason="Git is not installed")
 @pytest.mark.parametrize("landing_zone", [ITEM, "Files/LandingZone", "data/landing"])
 def test_rows_of_a_landing_zone_do_not_get_into_git(tmp_path: Path, landing_zone: str) -> None:
     (tmp_path / "models").mkdir()
@@ -84,6 +86,7 @@ def test_a_project_that_is_reached_by_a_link_is_not_hidden_from_git(tmp_path: Pa
     assert not (item / ".gitignore").exists()
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a permission there")
 @pytest.mark.parametrize("setting", ["replicate", "restore_baseline"])
 def test_mirrored_tables_need_a_place_beside_the_folder_that_a_landing_zone_is(
     tmp_path: Path, setting: str

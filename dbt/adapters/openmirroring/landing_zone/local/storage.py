@@ -242,6 +242,8 @@ class LocalStorage:
                 with suppress(FileNotFoundError):
                     if found := oddity(place.lstat()):
                         raise not_plain(self._root.joinpath(*names), found)
+            if sys.platform == "win32":
+                _refuse_file_above(place)
             if make:
                 self._make(place.parent)
             yield place
@@ -464,6 +466,12 @@ def flush(path: Path) -> None:
             raise
     finally:
         os.close(descriptor)
+
+
+def _refuse_file_above(path: Path) -> None:
+    """Say what other systems say of a path below a file. To Windows, nothing is there."""
+    if not next(folder for folder in path.parents if folder.exists()).is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 def _long(path: Path) -> Path:
