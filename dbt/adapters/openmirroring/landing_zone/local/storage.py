@@ -470,8 +470,11 @@ def flush(path: Path) -> None:
 
 def _refuse_file_above(path: Path) -> None:
     """Say what other systems say of a path below a file. To Windows, nothing is there."""
-    if not next(folder for folder in path.parents if folder.exists()).is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    for folder in path.parents:
+        if folder.is_dir():
+            return
+        if folder.is_file():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
 
 def _long(path: Path) -> Path:
