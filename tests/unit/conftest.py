@@ -10,7 +10,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.rest.azure_requests import gate_to
 from tests.onelake_server import OneLakeServer
 
-# what Windows lacks: locks of folders, mounts of Linux, FIFOs, loss of power, and a keeper
+# what Windows lacks: locks of folders, FIFOs, loss of power, and a keeper
 collect_ignore = (
     [
         *("landing_zone/test_local_lock.py", "landing_zone/test_power_loss.py"),
