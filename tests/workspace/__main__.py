@@ -47,7 +47,7 @@ from tests.workspace.place import (
     find_workspace,
     remove,
 )
-from tests.workspace.probe import NEEDS, PROBES, Probe, Saw, Service
+from tests.workspace.probe import NEEDS, PROBES, Probe, Saw, Service, with_those_before
 from tests.workspace.result import Cleaner, Observation, Result, System
 from tests.workspace.run import Interruptions, Made, Undo, ask
 
@@ -80,7 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.workspace", description=__doc__)
     add = parser.add_argument
     add("workspace", help="its name or id")
-    add("--only", type=int, nargs="+", metavar="NUMBER", help="ask these probes only")
+    add(
+        "--only",
+        type=int,
+        nargs="+",
+        choices=sorted(PROBES),
+        metavar="NUMBER",
+        help="ask only these probes, and those that have made what they go on with",
+    )
     add(
         "--livy",
         default="",
@@ -217,12 +224,12 @@ class _Run:
             "notebook": service.is_in_notebook(),
         }
         asked, others = [], []
+        wanted = with_those_before(self._options.only or PROBES)
         for _, each in sorted(PROBES.items()):
-            is_wanted = not self._options.only or each.number in self._options.only
             # the second run asks for what a week has changed, and for what began then
             is_of_run = not self._asked.again or each.needs == "week" or each.number == 17
             reason = "" if has.get(each.needs, True) else NEEDS[each.needs]
-            if is_wanted and is_of_run and not reason:
+            if each.number in wanted and is_of_run and not reason:
                 asked.append(each)
             else:
                 others.append((each, reason or "not asked for in this run"))

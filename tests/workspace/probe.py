@@ -7,7 +7,7 @@ generator that yields what it waits for, so that all probes wait at the same tim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -119,6 +119,7 @@ class Probe:
         steps: asks it
         lane: probes of one lane are asked one after another; those without one, side by side
         needs: a key of NEEDS
+        after: the number of the probe that has made what this one goes on with; 0 if none has
         is_last: whether it disturbs the others, and so is asked after them
     """
 
@@ -132,6 +133,7 @@ class Probe:
     steps: Callable[[Place], Steps | Saw]
     lane: str = ""
     needs: str = ""
+    after: int = 0
     is_last: bool = False
 
     @property
@@ -154,6 +156,7 @@ def probe(
     otherwise: str,
     lane: str = "",
     needs: str = "",
+    after: int = 0,
     is_last: bool = False,
 ) -> Callable[[Callable[[Place], Steps | Saw]], Callable[[Place], Steps | Saw]]:
     """Add a probe to the table. `Probe` documents the arguments."""
@@ -161,7 +164,17 @@ def probe(
     def add(steps: Callable[[Place], Steps | Saw]) -> Callable[[Place], Steps | Saw]:
         assert number not in PROBES, f"two probes have the number {number}"
         told = (asks, assumes, source, rests_on, otherwise)
-        PROBES[number] = Probe(number, group, *told, steps, lane, needs, is_last)
+        PROBES[number] = Probe(number, group, *told, steps, lane, needs, after, is_last)
         return steps
 
     return add
+
+
+def with_those_before(numbers: Iterable[int]) -> set[int]:
+    """Add the probes that have to be asked before these."""
+    found: set[int] = set()
+    for number in numbers:
+        while number and number not in found:
+            found.add(number)
+            number = PROBES[number].after
+    return found

@@ -229,6 +229,7 @@ def first_load(place: Place) -> Steps:
     rests_on="node/compare.py::Comparer",
     otherwise="See which row is wrong with `mirror_equals_model`, and the probes of row markers.",
     lane="dbt",
+    after=40,
 )
 def change_set(place: Place) -> Steps:
     shop = Shop(place)
@@ -247,6 +248,7 @@ def change_set(place: Place) -> Steps:
     rests_on="macros/mapping/changes.sql::openmirroring__mirror_on_columns_added",
     otherwise="Let `openmirroring__mirror_on_columns_added` return `rebuild`.",
     lane="dbt",
+    after=41,
 )
 def added_column(place: Place) -> Steps:
     shop = Shop(place)
@@ -266,6 +268,7 @@ def added_column(place: Place) -> Steps:
     rests_on="service/monitoring.py::wait_until_back",
     otherwise="Set `REBUILD_TIMEOUT` to what Fabric needs.",
     lane="dbt",
+    after=42,
 )
 def dropped_column(place: Place) -> Steps:
     shop = Shop(place)
@@ -283,6 +286,7 @@ def dropped_column(place: Place) -> Steps:
     rests_on="landing_zone/publisher.py::commit",
     otherwise="See in the landing zone what the kill has left, and mend the step.",
     lane="dbt",
+    after=43,
 )
 def killed_run(place: Place) -> Steps:
     shop = Shop(place)
@@ -306,6 +310,7 @@ def killed_run(place: Place) -> Steps:
     rests_on="landing_zone/onelake/claim.py::EXPIRY",
     otherwise="See what `mirror_recover` says, and mend the step.",
     lane="dbt",
+    after=44,
 )
 def recovery(place: Place) -> Steps:
     shop = Shop(place)
@@ -322,6 +327,7 @@ def recovery(place: Place) -> Steps:
     rests_on="destination/replica.py::onelake_replica",
     otherwise="See the probe of Delta's features.",
     lane="dbt",
+    after=40,
 )
 def equal_model(place: Place) -> Steps:
     shop = Shop(place)
@@ -342,6 +348,7 @@ def equal_model(place: Place) -> Steps:
     rests_on="operations/status.py::check",
     otherwise="See which problem it names, and whether Fabric's page shows it.",
     lane="dbt",
+    after=40,
 )
 def check(place: Place) -> Steps:
     shop = Shop(place)
@@ -358,6 +365,7 @@ def check(place: Place) -> Steps:
     rests_on="destination/sql_endpoint.py::refresh_sql_endpoint",
     otherwise="Say on the page of Fabric how long reports are late.",
     lane="dbt",
+    after=40,
 )
 def sql_endpoint(place: Place) -> Steps:
     shop = Shop(place)
@@ -375,6 +383,7 @@ def sql_endpoint(place: Place) -> Steps:
     rests_on="destination/destination.py::_wait_for_mirror",
     otherwise="Say on the page of costs what was measured.",
     lane="dbt",
+    after=40,
 )
 def large_publications(place: Place) -> Steps:
     shop = Shop(place)

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+import tests.workspace.pages  # noqa: F401 - all probes
 from tests.fabric_server import Clock
-from tests.workspace.probe import Probe, Saw, Steps, Until, saw
+from tests.workspace.probe import PROBES, Probe, Saw, Steps, Until, saw, with_those_before
 from tests.workspace.run import Interruptions, Undo, ask
 
 
@@ -52,6 +53,15 @@ def test_probes_wait_side_by_side_and_those_of_a_lane_one_after_another() -> Non
     )
 
     assert list(order) == [3, 1, 2, 4]
+
+
+def test_a_probe_that_goes_on_with_what_others_have_made_is_asked_after_them() -> None:
+    assert with_those_before([49, 20]) == {40, 49, 20}
+    assert with_those_before([44]) == {40, 41, 42, 43, 44}
+    for number, each in PROBES.items():
+        if each.after:
+            assert each.after < number
+            assert PROBES[each.after].lane == each.lane != ""
 
 
 def test_a_probe_goes_on_as_soon_as_what_it_waits_for_has_happened() -> None:
