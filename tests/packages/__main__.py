@@ -40,7 +40,8 @@ SETTINGS = {
     # packages have comments that are too long for the metastore
     "spark.hadoop.hive.hmshandler.retry.interval": "10ms",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 "
+    "-XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
 }
 
 
