@@ -89,7 +89,8 @@ PACKAGES = (
         "brooklyn-data/dbt_artifacts",
         "2.10.1",
         "integration_test_project",
-        commands=("build --exclude snapshot",) * 3,
+        # its own model with BigQuery's `partition_by` is refused before the first node
+        commands=("build --exclude snapshot microbatch",) * 3,
         # it inserts timestamps as text
         settings={"spark.sql.storeAssignmentPolicy": "legacy"},
         models={"dbt_artifacts": PUBLISH_FOREIGN_CHANGES},
