@@ -35,9 +35,16 @@ def run(project: Path, commands: list[str], variables: str) -> dict[str, tuple[s
     return found
 
 
-def differences(landing_zone: Path) -> dict[str, str]:
+def session(settings: dict[str, str]) -> SparkSession:
+    """Start a Spark that dbt uses, and that is still there after its commands."""
+    builder = SparkSession.builder.enableHiveSupport()
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def differences(spark: SparkSession, landing_zone: Path) -> dict[str, str]:
     """Return how each mirrored table differs from that in Spark."""
-    spark = SparkSession.getActiveSession() or SparkSession.builder.getOrCreate()
     found = {}
     for journal in sorted(landing_zone.glob("*.schema/*/_journal.json")):
         schema, table = journal.parts[-3].removesuffix(".schema"), journal.parts[-2]
@@ -54,10 +61,12 @@ def differences(landing_zone: Path) -> dict[str, str]:
 
 def main(variables: str, commands: list[str]) -> None:
     project = Path.cwd()
-    results = run(project, commands, variables)
     [profile] = yaml.safe_load((project / "profiles.yml").read_text()).values()
-    landing_zone = profile["outputs"]["spark"].get("landing_zone")
-    tables = differences(project / landing_zone) if landing_zone else {}
+    target = profile["outputs"]["spark"]
+    spark = session(target["server_side_parameters"])
+    results = run(project, commands, variables)
+    landing_zone = target.get("landing_zone")
+    tables = differences(spark, project / landing_zone) if landing_zone else {}
     (project / "results.json").write_text(json.dumps({"nodes": results, "tables": tables}))
 
 
