@@ -31,10 +31,10 @@ test-all: $(INSTALLED) ## Test everything that this machine can, also other size
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m slow tests/unit tests/functional --ignore tests/functional/faults --ignore tests/functional/elsewhere
 
 test-faults: $(INSTALLED) ## Let everything go wrong at every point of a run, and try many histories; not part of test-all
-	$(BIN)/python -m pytest -n 2 --dist worksteal --many tests/functional/faults tests/functional/test_histories.py tests/unit/landing_zone/test_power_loss.py tests/unit/landing_zone/test_records.py
+	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted --many tests/functional/faults tests/functional/test_histories.py tests/unit/landing_zone/test_power_loss.py tests/unit/landing_zone/test_records.py
 
 test-onelake: $(INSTALLED) ## Run the functional tests with everything published to OneLake; not part of test-all
-	$(BIN)/python -m pytest -n 2 --dist loadscope -m "not slow" --onelake tests/functional
+	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow" --onelake tests/functional
 
 test-onelake-driver: $(INSTALLED) ## Let Spark write to OneLake itself, by its driver from Maven Central; not part of test-all
 	$(BIN)/python -m pytest tests/functional/elsewhere/test_onelake_driver.py

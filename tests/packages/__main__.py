@@ -79,10 +79,11 @@ def project_of(package: Package, sources: Path, adapter: str) -> Path:
         "method": "session",
         "schema": "packages",
         "threads": 4,
-        "server_side_parameters": format_settings("delta", path) | SETTINGS | package.settings,
         # changes by others may be known only from the mirrored tables
         **({"host": "localhost"} if adapter == "spark" else MIRRORED),
     }
+    settings = format_settings("delta", path) | SETTINGS | package.settings
+    (path / "settings.json").write_text(json.dumps(settings))
     profile = {project["profile"]: {"target": "spark", "outputs": {"spark": target}}}
     (path / "profiles.yml").write_text(yaml.safe_dump(profile))
     return path

@@ -62,10 +62,9 @@ def differences(spark: SparkSession, landing_zone: Path) -> dict[str, str]:
 def main(variables: str, commands: list[str]) -> None:
     project = Path.cwd()
     [profile] = yaml.safe_load((project / "profiles.yml").read_text()).values()
-    target = profile["outputs"]["spark"]
-    spark = session(target["server_side_parameters"])
+    landing_zone = profile["outputs"]["spark"].get("landing_zone")
+    spark = session(json.loads((project / "settings.json").read_text()))
     results = run(project, commands, variables)
-    landing_zone = target.get("landing_zone")
     tables = differences(spark, project / landing_zone) if landing_zone else {}
     (project / "results.json").write_text(json.dumps({"nodes": results, "tables": tables}))
 
