@@ -37,7 +37,7 @@ def ratios(table: str) -> dict[str, float]:
 
 def svg(found: dict[str, float]) -> str:
     """Horizontal bars, with a line where dbt-spark is."""
-    unit = (_WIDTH - _LABEL - 60) / max(found.values())
+    unit = (_WIDTH - _LABEL - 8) / max(found.values())
     height = len(found) * _ROW + 36
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
@@ -49,7 +49,7 @@ def svg(found: dict[str, float]) -> str:
             f'<text x="{_LABEL - 8}" y="{y + 17}" text-anchor="end">{escape(label)}</text>',
             f'<rect x="{_LABEL}" y="{y + 4}" width="{ratio * unit:.0f}" height="18" '
             f'fill="{_BAR}"/>',
-            f'<text x="{_LABEL + ratio * unit + 6:.0f}" y="{y + 17}">{ratio:.2f}</text>',
+            f'<text x="{_LABEL + 8}" y="{y + 17}" fill="#ffffff">{ratio:.2f}</text>',
         ]
     x, end = _LABEL + unit, len(found) * _ROW
     parts += [

@@ -38,17 +38,6 @@ def published(landing_zone: Path) -> dict[str, list[int]]:
     }
 
 
-def told(page: str, beginning: str) -> str:
-    """The line of an example on a page, to be found in what was really printed."""
-    lines = [
-        line
-        for block in blocks_of(ROOT / "docs" / f"{page}.md")
-        for line in block.text.splitlines()
-    ]
-    [found] = [line for line in lines if line.startswith(beginning)]
-    return found
-
-
 def comparable(output: str) -> str:
     """An output without colours, seconds and the number of dots."""
     plain = re.sub(r"\x1b\[\d*m| in \d+\.\d+s", "", output)

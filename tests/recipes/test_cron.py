@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.recipes.recipe import Recipe, told
+from tests.recipes.recipe import Recipe
 
 FULL_LOAD = {"orders": [6], "customers": [3]}
 
@@ -56,7 +56,7 @@ def test_a_failed_test_is_printed_and_a_mail_says_what_waits_for_it(cron: Recipe
     assert "not_null_orders_amount" in night.stdout
     assert cron.published() == FULL_LOAD
     assert held.returncode
-    assert told("recipes", "sales.orders: held") in held.stdout
+    assert "sales.orders: held: because not_null_orders_amount failed" in held.stdout
 
     cron.replace("models/orders.sql", "nullif(id, 5) * 10 as amount", "(id + 1) * 10 as amount")
 

@@ -418,7 +418,7 @@ class Destination:
 
     def _wait_for_mirror(self, published: Mapping[str, datetime], seconds: float) -> None:
         """Wait until the published files are applied, and warn of tables that are not."""
-        note(f"Waiting up to {seconds:g} seconds until all is applied")
+        note(f"Waiting up to {seconds:g} seconds until all published files are applied")
         try:
             behind = self.service.not_applied(published, seconds)
         except ServiceError as error:
@@ -428,8 +428,8 @@ class Destination:
             told = f"Published, but not applied: {'; '.join(behind)}"
             logger.warning(with_code(told, "OM714"))
         else:
-            one = len(published) == 1
-            note(f"All is applied to {len(published)} mirrored {'table' if one else 'tables'}")
+            tables = "table" if len(published) == 1 else "tables"
+            note(f"All published files are applied ({len(published)} {tables})")
 
     def _staging(self) -> StagingFolder | None:
         """Return where Spark writes files to upload; None if it writes to OneLake."""

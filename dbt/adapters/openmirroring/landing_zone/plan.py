@@ -179,8 +179,8 @@ class StagedFiles:
             raise MirrorError(
                 f"Spark has written the files of this batch to {self._shown_folder}, but dbt "
                 "finds none there: the two do not share this folder. Nothing was published. Set "
-                "`landing_zone`, or for OneLake `staging_location`, to a place that all of Spark "
-                "and the machine of dbt can reach.",
+                "`landing_zone`, or for OneLake `staging_location`, to a place that dbt's machine "
+                "and all machines of Spark can reach.",
                 code="OM609",
             )
         return files

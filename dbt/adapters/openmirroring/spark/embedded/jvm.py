@@ -217,9 +217,9 @@ def in_turn(home: Path, attempt: Callable[[], T | None]) -> T:
         if waited > _WAIT_FOR_PREVIOUS:
             raise SparkInUseError(
                 f"Another process has used the embedded Spark of this project ({home}) for more "
-                f"than {_WAIT_FOR_PREVIOUS:.0f} seconds, and only one can. Wait until it has "
-                "ended, or use a Spark that several processes can share (`method` in the "
-                "profile).",
+                f"than {_WAIT_FOR_PREVIOUS:.0f} seconds, and only one process can use it. Wait "
+                "until it has ended, or use a Spark that several processes can share (`method` in "
+                "the profile).",
                 code="OM601",
             )
         time.sleep(0.1)
