@@ -11,8 +11,6 @@ from typing import Any
 
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum, ValidationError
-from dbt_common.events.functions import warn_or_error
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.destination import replica
@@ -28,11 +26,6 @@ from dbt.adapters.openmirroring.text.shown import shown_url
 # a number of seconds, minutes or hours; only 0 needs no unit
 _DURATION = re.compile(r"(0|\d{1,6}(?=[smh]))([smh]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-_PREPARED_START = (
-    "`prepared_start` has no effect any more, so remove it from the profile: the embedded Spark "
-    "stays ready for the next command for the time of `spark_idle_timeout`"
-)
 
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"
@@ -136,9 +129,6 @@ class OpenMirroringCredentials(Target, SparkCredentials):
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
         method = str(found.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
-        if "prepared_start" in found:
-            warn_or_error(Note(msg=_PREPARED_START))
-            found = {name: value for name, value in found.items() if name != "prepared_start"}
         known = {each.name for each in fields(cls)}.difference(others)
         for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
             close = get_close_matches(name, known, n=1, cutoff=0.8)
