@@ -27,7 +27,6 @@ from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManage
 from dbt.adapters.openmirroring.dbt_core.flags import (
     is_building,
     project_folder,
-    target_folder,
     terminal,
 )
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
@@ -110,7 +109,6 @@ class OpenMirroringAdapter(SparkAdapter):
             warehouse=lambda: self.connections.embedded_warehouse,
             uploads=self.progress.uploads,
             downloads=self.progress.downloads,
-            kept=lambda: target_folder(config),
             own_session=self.connections.own_session,
         )
         self._project = Project(self)

@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import md5
 from operator import attrgetter
-from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import quote
 
@@ -289,7 +288,6 @@ class OneLakeStorage:
         staging: the folder with files for upload; None if they are written to OneLake
         progress: called with the progress of uploads
         tell: called with a message for the user
-        ended: the folder of claims that earlier runs of this machine could not delete
     """
 
     def __init__(
@@ -298,7 +296,6 @@ class OneLakeStorage:
         staging: StagingFolder | None = None,
         progress: Progress | None = None,
         tell: Callable[[str], object] = str,
-        ended: Path | None = None,
     ) -> None:
         self._client = client
         self._files = client.files
@@ -306,7 +303,6 @@ class OneLakeStorage:
         self._staging = staging
         self._progress = progress
         self._tell = tell
-        self._ended = ended
         self._claims: list[Claim] = []
         self._changed: list[str] = []
         """The paths of the changes that were begun."""
@@ -426,7 +422,7 @@ class OneLakeStorage:
         """Hold a folder with a file beside it. `Claim` explains why this is safe."""
         *above, name = below_root(folder)
         file = self._blobs.get_blob_client(self._path("/".join((*above, f"{CLAIM}{name}"))))
-        claim = Claim(file, self._ended)
+        claim = Claim(file)
         with self._explained("lock", folder):
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
                 raise ConcurrentPublicationError(
