@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Container, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,14 +53,12 @@ class Replicator:
     Args:
         landing_zone: the folder `<item>/Files/LandingZone`; tables go to
             `<item>/Tables/<schema>/<table>`, status to `<item>/Files/Monitoring`
-        processed: the subfolder of a table folder for applied files, `_ProcessedFiles` or
-            `_FilesReadyToDelete`
 
     Raises:
         ReplicatorError: if the path of the landing zone does not end in `Files/LandingZone`
     """
 
-    def __init__(self, landing_zone: Path, processed: str = "_ProcessedFiles") -> None:
+    def __init__(self, landing_zone: Path) -> None:
         if landing_zone.parts[-2:] != ("Files", "LandingZone"):
             raise ReplicatorError(
                 f"{landing_zone} is not the landing zone of a mirrored database: its path must "
@@ -71,7 +68,6 @@ class Replicator:
         self.landing_zone = landing_zone
         self.tables = landing_zone.parent.parent / "Tables"
         self.monitoring = landing_zone.parent / "Monitoring"
-        self._processed = processed
 
     def scan(self) -> list[TableReport]:
         """Apply all new files, and drop the tables whose folders are gone.
@@ -141,7 +137,7 @@ class Replicator:
                     f"{folder.path} and {first.path} are both the table {folder}.",
                 )
             with folder:
-                report = _TableScan(folder, self._path(folder), self._processed).run()
+                report = _TableScan(folder, self._path(folder)).run()
                 return report if folder.is_there() else None
         except FileNotFoundError:
             return None
@@ -164,10 +160,7 @@ class Replicator:
 
     @contextmanager
     def _alone(self) -> Iterator[OpenFolder]:
-        """Hold the lock that allows one scan at a time: the open folder `Files/Monitoring`.
-
-        Windows locks no folder, and has a file in it for that.
-        """
+        """Open the folder `Files/Monitoring`, with a lock that allows one scan at a time."""
         if self.tables.is_symlink():
             raise ReplicatorError(
                 f"{self.tables} is a link. Put the folder that it leads to in its place: without "
@@ -181,26 +174,16 @@ class Replicator:
             raise ReplicatorError(
                 f"{self.monitoring} is not a folder. Replace it with a folder."
             ) from None
-        lock: AbstractContextManager[object] = nullcontext()
-        with closing(folder):
-            if sys.platform == "win32":
-                lock = FileLock(self.monitoring / "_lock", fallback_to_soft=False)
-            else:
-                import fcntl  # only on POSIX
-
-                assert folder.descriptor is not None
-                fcntl.flock(folder.descriptor, fcntl.LOCK_EX)
-            with lock:
-                yield folder
+        with closing(folder), FileLock(self.monitoring / "_lock", fallback_to_soft=False):
+            yield folder
 
 
 class _TableScan:
     """A scan that applies the new files of an opened table folder to the Delta table at a path."""
 
-    def __init__(self, folder: TableFolder, path: Path, processed: str) -> None:
+    def __init__(self, folder: TableFolder, path: Path) -> None:
         self._folder = folder
         self._path = path
-        self._processed = processed
         self._metadata = TableMetadata()
         self._table: MirroredTable | None = None
         self._filled = FilledTable("")
@@ -376,7 +359,7 @@ class _TableScan:
         table = self._table
         if not table:
             return
-        self._folder.retire([f for f in files if table.has_applied(f)][:-1], self._processed)
+        self._folder.retire([f for f in files if table.has_applied(f)][:-1])
         if self._applied:
             table.clean()
         # of several files with one number, only the last one stays there
