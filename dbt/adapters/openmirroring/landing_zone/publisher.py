@@ -159,8 +159,7 @@ class Publication(PublishedTable):
             is_finished: whether the run of that build has ended
             before: the id of the build that is ahead until that one is the snapshot, if any
         """
-        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        self.held = HeldRecord(self._owner, at, why, build, rebuild, is_finished, before)
+        self.held = HeldRecord(self._owner, why, build, rebuild, is_finished, before)
         self._storage.write(self.table.held, self.held.to_json())
         self._has_held_record = True
 
