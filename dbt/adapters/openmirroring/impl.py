@@ -20,7 +20,6 @@ from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
-from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager, logger
@@ -81,7 +80,6 @@ class OpenMirroringAdapter(SparkAdapter):
     _capabilities = CapabilityDict(
         dict.fromkeys(
             (
-                Capability.GetCatalogForSingleRelation,
                 Capability.SchemaMetadataByRelations,
                 Capability.TableLastModifiedMetadata,
             ),
@@ -184,10 +182,6 @@ class OpenMirroringAdapter(SparkAdapter):
             return list(super().get_column_schema_from_query(sql))
         _, described = self.execute(f"describe query {sql}", fetch=True)
         return [self.Column.create(row["col_name"], row["data_type"]) for row in described]
-
-    def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
-        rows = list(self._get_columns_for_catalog(relation))
-        return catalog.catalog_table(rows) if rows else None
 
     def _get_one_catalog_by_relations(
         self, _schema: InformationSchema, relations: list[BaseRelation], *_: object
