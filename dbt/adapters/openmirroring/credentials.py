@@ -125,12 +125,12 @@ class OpenMirroringCredentials(Target, SparkCredentials):
 
     @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
-        found = _with_new_names(super().__pre_deserialize__(data))
+        given = _with_new_names(super().__pre_deserialize__(data))
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
-        method = str(found.get("method", ConnectionMethod.SESSION))
+        method = str(given.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
         known = {each.name for each in fields(cls)}.difference(others)
-        for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
+        for name in sorted(map(str, given.keys() - known - {"type", "threads"})):
             close = get_close_matches(name, known, n=1, cutoff=0.8)
             remedy = f"Did you mean `{close[0]}`?" if close else "Remove it."
             if name.lower().startswith(_OF_PLACES):
@@ -139,7 +139,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                     f"in {onelake_url.EXAMPLE}"
                 )
             raise DbtConfigError(f"`{name}` is not a setting of `method: {method}`. {remedy}")
-        return found
+        return given
 
     def __post_init__(self) -> None:
         if not self.landing_zone:
@@ -314,13 +314,13 @@ def _not_valid(error: ValidationError, hidden: Collection[str]) -> str:
     name, *inner = map(str, error.path)
     setting = f"`{'.'.join((name, *inner))}`"
     is_secret = bool(inner) or name in hidden
-    found = setting if is_secret else f"{setting} is {json.dumps(error.instance, default=str)}"
+    told = setting if is_secret else f"{setting} is {json.dumps(error.instance, default=str)}"
     if error.validator == "enum":
         return (
-            f"{found}. Allowed: {', '.join(error.validator_value)}. With session, the default, "
+            f"{told}. Allowed: {', '.join(error.validator_value)}. With session, the default, "
             "dbt starts a Spark of its own, or takes the one of its process."
         )
     schemas = [error.schema, *error.schema.get("anyOf", ())]
     allowed = [_TYPES[each["type"]] for each in schemas if each.get("type") in _TYPES]
     verdict = " is of another type" if is_secret else ""
-    return f"{found}{verdict}. It must be {' or '.join(allowed)}."
+    return f"{told}{verdict}. It must be {' or '.join(allowed)}."

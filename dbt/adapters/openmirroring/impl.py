@@ -168,8 +168,10 @@ class OpenMirroringAdapter(SparkAdapter):
         """Execute a statement, unless code of the user sends it that is to be left out."""
         if not self.user_code.allows(sql):
             return _nothing()
-        found: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
-        return found
+        result: tuple[AdapterResponse, agate.Table] = super().execute(
+            sql, auto_begin, fetch, limit
+        )
+        return result
 
     @available.parse(lambda *_args, **_named: [])
     def get_column_schema_from_query(self, sql: str) -> list[BaseColumn]:
@@ -189,9 +191,9 @@ class OpenMirroringAdapter(SparkAdapter):
         """Return the catalog of some relations. dbt-spark reads all of their schemas."""
         warehouse = self._command.warehouse({})
         # with their types, which dbt does not know here
-        found = [warehouse.found(cast(OpenMirroringRelation, each)) for each in relations]
+        typed = [warehouse.found(cast(OpenMirroringRelation, each)) for each in relations]
         return catalog.table_of(
-            row for each in found if each for row in self._get_columns_for_catalog(each)
+            row for each in typed if each for row in self._get_columns_for_catalog(each)
         )
 
     def _process_freshness_execution(self, *args: Any, **named: Any) -> Any:

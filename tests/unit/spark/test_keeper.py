@@ -162,7 +162,7 @@ def test_one_command_at_a_time_has_the_jvm_and_the_folder_is_locked_meanwhile(
     assert keeper.is_locked()
     assert keeper.ask()[1] == busy
 
-    assert keeper.first.say(returned=60) == {"kept": True}
+    assert keeper.first.say(returned=60) == {"stays_ready": True}
 
     assert not keeper.is_locked()
     client, answer = keeper.ask()
@@ -225,7 +225,7 @@ def test_the_jvm_ends_with_its_keeper_and_the_folder_is_locked_until_then(keeper
 
 @pytest.mark.parametrize("idle", [0, 0.2])
 def test_the_jvm_ends_after_the_idle_time(keeper: Keeper, idle: float) -> None:
-    assert keeper.first.say(returned=idle) == {"kept": idle > 0}
+    assert keeper.first.say(returned=idle) == {"stays_ready": idle > 0}
 
     keeper.wait_until_ended()
 
@@ -238,7 +238,7 @@ def test_a_jvm_that_has_inherited_something_else_is_ended_and_the_names_are_told
     """But not while another command uses it."""
     other = {"variable A": "2", "variable B": "1"}
     assert keeper.ask(other)[1] == {"busy": os.getpid()}
-    assert keeper.first.say(returned=60) == {"kept": True}
+    assert keeper.first.say(returned=60) == {"stays_ready": True}
 
     client, answer = keeper.ask(other)
 

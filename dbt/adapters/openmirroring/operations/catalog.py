@@ -32,13 +32,13 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> agate.Table:
 def published_statistics(storage: Storage, schema: str, identifier: str) -> dict[str, Any]:
     """Return a table's last publication as statistics for dbt's catalog; empty without one."""
     try:
-        found = last_published(storage, schema, identifier)
+        published = last_published(storage, schema, identifier)
     except MirrorError as error:  # the documentation is useful without these statistics
         logger.debug(f"{schema}.{identifier}: {error}")
         return {}
-    if found is None:
+    if published is None:
         return {}
-    table, journal = found
+    table, journal = published
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format

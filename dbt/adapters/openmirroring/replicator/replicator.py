@@ -34,9 +34,9 @@ from dbt.adapters.openmirroring.replicator.rows import (
     weight,
 )
 
-# Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
+# Bytes of changes that wait in memory. Each merge reads the whole table, so the scan merges
 # the changes of several files together.
-_KEPT = 64 * 2**20
+_MERGED = 64 * 2**20
 
 # Bytes of a file that are reduced and merged together. A larger file is split into parts of this
 # size, each with a commit of its own.
@@ -145,12 +145,12 @@ class Replicator:
             return _failed(folder.schema, folder.table, error)
 
     def _drop_others(
-        self, kept: Container[Path], unreadable: Container[str]
+        self, present: Container[Path], unreadable: Container[str]
     ) -> Iterator[TableReport]:
         """Drop the tables whose folders are gone. Keep those whose schemas cannot be read."""
         for table in our_tables(self.tables):
             schema, name = table.path.parent.name, table.path.name
-            if table.path in kept or schema in unreadable:
+            if table.path in present or schema in unreadable:
                 continue
             try:
                 table.drop()
@@ -251,7 +251,7 @@ class _TableScan:
             table.drop()
         elif table and filled:
             self._table, self._filled = table, filled
-            table.keep_keys(self._metadata.key_columns)
+            table.declare_keys(self._metadata.key_columns)
 
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
         """Yield the files to apply, up to the first missing number."""
@@ -306,7 +306,7 @@ class _TableScan:
                 table.apply(changes, keys, [file], done)
             else:
                 self._waiting.append((file, count, changes))
-        if sum(weight(changes) for _, _, changes in self._waiting) > _KEPT:
+        if sum(weight(changes) for _, _, changes in self._waiting) > _MERGED:
             self._merge()
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
@@ -332,7 +332,7 @@ class _TableScan:
         return operations.set_column(operations.num_columns - 1, ROW_MARKER, markers)
 
     def _merge(self) -> None:
-        """Apply the kept changes of all files that were read, and record the files together."""
+        """Apply the changes that wait, of all files that were read, and record these together."""
         if not self._waiting or not self._table:
             return
         waiting, self._waiting = self._waiting, []

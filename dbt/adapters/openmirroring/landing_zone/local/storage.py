@@ -85,7 +85,7 @@ class LocalStorage:
         return self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
-        found = []
+        entries = []
         with self._place("list", folder) as place, suppress(FileNotFoundError):
             for item in place.iterdir():
                 with suppress(FileNotFoundError):  # the service moves files away meanwhile
@@ -93,8 +93,8 @@ class LocalStorage:
                     odd = oddity(state)
                     is_folder = stat.S_ISDIR(state.st_mode) and not odd
                     size = state.st_size if stat.S_ISREG(state.st_mode) else 0
-                    found.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
-        return sorted(found, key=attrgetter("name"))
+                    entries.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
+        return sorted(entries, key=attrgetter("name"))
 
     def read(self, path: str) -> bytes | None:
         with self._place("read", path) as place:

