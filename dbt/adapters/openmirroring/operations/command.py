@@ -246,7 +246,7 @@ class Command:
         for node in gated:
             relation = self._adapter.relation_of(node)
             held = self._held(relation)
-            if held and held.is_finished and held.build:
+            if held and held.is_finished:
                 build = warehouse.marks(warehouse.found(relation)).build
                 if held.build == build:
                     self._destination.builds[node.unique_id] = build

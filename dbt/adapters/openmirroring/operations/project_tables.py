@@ -308,7 +308,7 @@ class ProjectTables:
         assert status.landed
         assert status.journal
         owner = status.journal.batch.owner
-        if owner.target not in ("", self._target) or owner.schema not in self._schemas:
+        if owner.target != self._target or owner.schema not in self._schemas:
             return False
         known = {*self._disabled, *(node["unique_id"] for node in self._nodes)}
         is_known = owner.node in known or self._namesake(status.landed) is not None
