@@ -97,49 +97,6 @@ def test_a_command_waits_only_for_rebuilds_of_tables_that_it_needs(
         project.assert_mirrored(name)
 
 
-@pytest.mark.core
-def test_nothing_is_published_while_fabric_applies_nothing(
-    project: Project, database: Database, fabric: FabricServer
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    project.mirror()
-    before = project.state()
-    project.model(f"{ORDERS} where id = 1", unique_key="id")
-
-    database.statuses = ["Paused"]
-    assert "is Paused" in project.fail("--full-refresh")
-    fabric.workspaces[0].capacity_paused = True
-    assert "capacity of the workspace is paused" in project.fail()
-
-    assert project.state() == before
-    assert not project.dbt("debug")
-
-
-def test_changes_are_published_while_fabrics_rest_api_is_down(
-    project: Project, database: Database, fabric: FabricServer
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    for name in ("returns", "regions"):
-        project.model(ORDERS, name, unique_key="id")
-    project.model(f"{ORDERS} where id = 1", unique_key="id")
-    fabric.requests.clear()
-    fabric.fail("getMirroringStatus", 503, times=99)
-
-    told = warnings(project, "run")
-
-    assert told.count("Fabric has an internal problem") == 1, "three nodes, one warning"
-    assert fabric.paths().count("getMirroringStatus") == 6, "one request with its retries"
-    before = project.state()
-    project.model("select 1 as id, 2 as name", unique_key="id")
-    assert "orders cannot be rebuilt now" in project.fail()
-    assert project.state() == before
-    fabric.recover()
-    assert project.run()["publication"] == "rebuild"
-    project.assert_mirrored()
-
-
 def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
     project: Project, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -161,25 +118,6 @@ def test_a_table_that_fabric_has_lost_is_published_anew_as_the_message_says(
     [arguments] = re.findall(r"dbt run-operation mirror_rebuild --args '(.*)'", message)
     assert project.dbt("run-operation", "mirror_rebuild", "--args", arguments)
     assert len(project.files()) == 1
-    project.assert_mirrored()
-
-
-def test_a_table_that_has_failed_is_repaired_by_a_rebuild_only(
-    project: Project, database: Database
-) -> None:
-    project.model(ORDERS, unique_key="id")
-    project.run()
-    (project.folder() / f"{2:020d}.parquet").write_bytes(b"")
-    database.scan()
-    project.model(f"{ORDERS} where id = 1", unique_key="id")
-    before = project.state()
-
-    message = project.fail()
-
-    assert "stopped applying" in message
-    assert "zero bytes" in message
-    assert project.state() == before
-    assert project.run("--full-refresh")["publication"] == "rebuild"
     project.assert_mirrored()
 
 

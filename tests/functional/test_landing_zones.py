@@ -159,18 +159,3 @@ def test_a_table_that_comes_back_to_a_landing_zone_is_published_there(project: P
             project.assert_mirrored(name)
     for name, (_, rows) in tables.items():
         assert sum(project.mirror(name).values()) == rows
-
-
-def test_a_table_without_a_schema_folder_is_also_that_of_the_default_schema(
-    project: Project,
-) -> None:
-    project.write(
-        "macros/schemas.sql",
-        "{% macro generate_schema_name(name, node) %}{{ name or target.schema }}{% endmacro %}",
-    )
-    project.model(ROWS, schema_folder=False)
-    project.model(ROWS, "other", schema="dbo", alias="orders")
-
-    assert "would both be the mirrored table dbo.orders" in project.stop()
-
-    assert not folders(project)

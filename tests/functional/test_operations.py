@@ -143,28 +143,6 @@ def test_operations_that_only_tell_ask_no_spark_and_change_nothing(
 
 
 @of_this_machine
-def test_a_table_whose_folder_is_gone_is_published_anew_as_the_check_says(
-    project: Project, printed: Printed
-) -> None:
-    options = {"materialized": "incremental", "unique_key": "id"}
-    project.model(ORDERS, **options)
-    project.run()
-    project.model("select 3 as id, 'c' as name", **options)
-    project.run()
-    project.storage.delete(f"{project.schema}.schema/orders")
-    told = project.fail("mirror_check", command="run-operation")
-    assert f"{project.schema}.orders: missing: It was published, but" in told
-    [arguments] = re.findall(r"mirror_rebuild --args '(.*)'", told)
-
-    assert printed("mirror_rebuild", "--args", arguments) == [
-        f"{project.schema}.orders: initial +3 · #1 · the table folder was gone"
-    ]
-
-    project.assert_mirrored()
-    printed("mirror_check")
-
-
-@of_this_machine
 @pytest.mark.core
 def test_orphans_are_listed_and_dropped_when_asked_for(project: Project, printed: Printed) -> None:
     left = {
@@ -262,12 +240,8 @@ def test_what_a_killed_run_has_committed_is_finished_before_anything_is_compiled
     project.assert_mirrored("gone")
 
 
-@pytest.mark.parametrize(
-    "command", [pytest.param("run", marks=pytest.mark.core), "run-operation mirror_recover"]
-)
-def test_a_table_that_cannot_be_recovered_keeps_no_other_from_it(
-    project: Project, command: str
-) -> None:
+@pytest.mark.core
+def test_a_table_that_cannot_be_recovered_keeps_no_other_from_it(project: Project) -> None:
     project.model(WATERMARK.format(3), **APPEND)
     project.model(ORDERS, "stuck", unique_key="id")
     project.model(ORDERS, "damaged", unique_key="id")
@@ -279,11 +253,10 @@ def test_a_table_that_cannot_be_recovered_keeps_no_other_from_it(
     project.storage.write(manifest, b"{}")
 
     with project.storage.lock(f"{scratch}.stuck"):
-        assert not project.dbt(*command.split())
+        project.fail()
 
-    if command == "run":
-        statuses = {name: result["status"] for name, result in project.results().items()}
-        assert statuses == {"orders": "success", "stuck": "error", "damaged": "error"}
+    statuses = {name: result["status"] for name, result in project.results().items()}
+    assert statuses == {"orders": "success", "stuck": "error", "damaged": "error"}
     assert project.mirror() == project.relation()
     assert not project.files("stuck")
     assert not project.files("damaged")
@@ -315,19 +288,6 @@ def test_a_statement_that_fails_at_the_start_loses_nothing(project: Project) -> 
 
     assert refused
     assert len(project.relation()) == project.relation().total() == 5
-    project.assert_mirrored()
-
-
-def test_only_the_relations_of_this_target_are_recovered(project: Project) -> None:
-    """The relations of another target may be in another Spark."""
-    project.model(ORDERS, unique_key="id")
-    kill_before(project, "publish")
-    project.name_schema(f"{project.schema}_other")
-    project.run()
-    project.assert_replicated()
-    project.name_schema(project.schema.removesuffix("_other"))
-    assert project.storage.list(f"_scratchPad/{project.schema}.orders")
-    project.run()
     project.assert_mirrored()
 
 

@@ -13,9 +13,6 @@ import yaml
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt.config.renderer import ProfileRenderer
 from dbt_common.context import InvocationContext
-from dbt_common.events.event_catcher import EventCatcher
-from dbt_common.events.event_manager_client import get_event_manager
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.credentials import ConnectionMethod, OpenMirroringCredentials
@@ -178,15 +175,6 @@ def test_debug_shows_places_and_identities_without_secrets(
 
     assert (shown["landing_zone"], shown[option]) == (ONELAKE, seen)
     assert not SECRET.search(str(shown))
-
-
-def test_a_setting_of_earlier_versions_is_only_warned_of() -> None:
-    told = EventCatcher(Note)
-    get_event_manager().add_callback(told.catch)
-
-    load(prepared_start=False)
-
-    assert "prepared_start` has no effect any more" in str(told.caught_events[0].info)
 
 
 def test_a_setting_is_also_taken_by_its_former_name() -> None:

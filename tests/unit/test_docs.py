@@ -221,6 +221,21 @@ def test_the_tables_of_json_have_each_field_that_operations_print() -> None:
     assert not printed - told
 
 
+def test_the_words_of_the_code_name_what_is_in_it() -> None:
+    page = (ROOT / "docs" / "contributing" / "how-it-works.md").read_text()
+    _, _, glossary = page.partition("\n## The words of the code\n")
+    cells = re.findall(r"^\| .+ \| .+ \| (`.+) \|$", glossary, re.MULTILINE)
+    defined = {
+        node.name
+        for path in (ROOT / "dbt").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+    }
+
+    assert len(cells) == glossary.count("\n| ") - 1, "each word has a name"
+    assert not {name for cell in cells for name in re.findall(r"`(\w+)`", cell)} - defined
+
+
 def test_the_page_of_operations_is_made_from_their_code() -> None:
     assert PAGE.read_text() == operations_page(), "run python -m tests.operations_page"
 

@@ -126,7 +126,7 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
                     LivyClient(server, token_credential(given) if server.is_fabric else None),
                     given.session_options,
                     records=target_folder(self.profile) / "livy",
-                    is_kept=given.reuse_session,
+                    stays=given.reuse_session,
                     threads=self.profile.threads,
                     identity=(given.user, given.authentication, given.tenant_id, given.client_id),
                 )
@@ -326,15 +326,15 @@ class OpenMirroringConnectionManager(SparkConnectionManager):
     def spark_major(self) -> int:
         """Return the major version of Spark, for which only the first call asks."""
         if self._spark_major is None:
-            _, found = self.execute("select version()", fetch=True)
-            self._spark_major = int(str(found.rows[0][0]).partition(".")[0])
+            _, told = self.execute("select version()", fetch=True)
+            self._spark_major = int(str(told.rows[0][0]).partition(".")[0])
         return self._spark_major
 
     def has_metastore(self) -> bool:
         """Return whether Spark's catalog is a metastore, for which only the first call asks."""
         if self._has_metastore is None:
-            _, found = self.execute("set spark.sql.catalogImplementation", fetch=True)
-            self._has_metastore = str(found.rows[0][1]) == "hive"
+            _, told = self.execute("set spark.sql.catalogImplementation", fetch=True)
+            self._has_metastore = str(told.rows[0][1]) == "hive"
         return self._has_metastore
 
     def cleanup_all(self) -> None:

@@ -11,8 +11,6 @@ from typing import Any
 
 from dbt.adapters.spark.connections import SparkCredentials
 from dbt_common.dataclass_schema import StrEnum, ValidationError
-from dbt_common.events.functions import warn_or_error
-from dbt_common.events.types import Note
 from dbt_common.exceptions import DbtConfigError
 
 from dbt.adapters.openmirroring.destination import replica
@@ -28,11 +26,6 @@ from dbt.adapters.openmirroring.text.shown import shown_url
 # a number of seconds, minutes or hours; only 0 needs no unit
 _DURATION = re.compile(r"(0|\d{1,6}(?=[smh]))([smh]?)")
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-_PREPARED_START = (
-    "`prepared_start` has no effect any more, so remove it from the profile: the embedded Spark "
-    "stays ready for the next command for the time of `spark_idle_timeout`"
-)
 
 # without this prefix, Spark's Thrift server treats a client's settings as settings of Hive
 _SET = "set:hiveconf:"
@@ -132,15 +125,12 @@ class OpenMirroringCredentials(Target, SparkCredentials):
 
     @classmethod
     def __pre_deserialize__(cls, data: Any) -> Any:
-        found = _with_new_names(super().__pre_deserialize__(data))
+        given = _with_new_names(super().__pre_deserialize__(data))
         # dbt ignores a misspelled setting: with `dry_rum` a command would publish
-        method = str(found.get("method", ConnectionMethod.SESSION))
+        method = str(given.get("method", ConnectionMethod.SESSION))
         others = _NOT_OF_LIVY if method == ConnectionMethod.LIVY else ()
-        if "prepared_start" in found:
-            warn_or_error(Note(msg=_PREPARED_START))
-            found = {name: value for name, value in found.items() if name != "prepared_start"}
         known = {each.name for each in fields(cls)}.difference(others)
-        for name in sorted(map(str, found.keys() - known - {"type", "threads"})):
+        for name in sorted(map(str, given.keys() - known - {"type", "threads"})):
             close = get_close_matches(name, known, n=1, cutoff=0.8)
             remedy = f"Did you mean `{close[0]}`?" if close else "Remove it."
             if name.lower().startswith(_OF_PLACES):
@@ -149,7 +139,7 @@ class OpenMirroringCredentials(Target, SparkCredentials):
                     f"in {onelake_url.EXAMPLE}"
                 )
             raise DbtConfigError(f"`{name}` is not a setting of `method: {method}`. {remedy}")
-        return found
+        return given
 
     def __post_init__(self) -> None:
         if not self.landing_zone:
@@ -324,13 +314,13 @@ def _not_valid(error: ValidationError, hidden: Collection[str]) -> str:
     name, *inner = map(str, error.path)
     setting = f"`{'.'.join((name, *inner))}`"
     is_secret = bool(inner) or name in hidden
-    found = setting if is_secret else f"{setting} is {json.dumps(error.instance, default=str)}"
+    told = setting if is_secret else f"{setting} is {json.dumps(error.instance, default=str)}"
     if error.validator == "enum":
         return (
-            f"{found}. Allowed: {', '.join(error.validator_value)}. With session, the default, "
+            f"{told}. Allowed: {', '.join(error.validator_value)}. With session, the default, "
             "dbt starts a Spark of its own, or takes the one of its process."
         )
     schemas = [error.schema, *error.schema.get("anyOf", ())]
     allowed = [_TYPES[each["type"]] for each in schemas if each.get("type") in _TYPES]
     verdict = " is of another type" if is_secret else ""
-    return f"{found}{verdict}. It must be {' or '.join(allowed)}."
+    return f"{told}{verdict}. It must be {' or '.join(allowed)}."

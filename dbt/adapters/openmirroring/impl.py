@@ -20,14 +20,12 @@ from dbt.adapters.contracts.relation import RelationConfig, RelationType
 from dbt.adapters.spark.column import SparkColumn
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.contracts.constraints import ConstraintType
-from dbt_common.contracts.metadata import CatalogTable
 from dbt_common.exceptions import CompilationError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.connections import OpenMirroringConnectionManager, logger
 from dbt.adapters.openmirroring.dbt_core.flags import (
     is_building,
     project_folder,
-    target_folder,
     terminal,
 )
 from dbt.adapters.openmirroring.dbt_core.project import Context, Graph, Project
@@ -82,7 +80,6 @@ class OpenMirroringAdapter(SparkAdapter):
     _capabilities = CapabilityDict(
         dict.fromkeys(
             (
-                Capability.GetCatalogForSingleRelation,
                 Capability.SchemaMetadataByRelations,
                 Capability.TableLastModifiedMetadata,
             ),
@@ -110,7 +107,6 @@ class OpenMirroringAdapter(SparkAdapter):
             warehouse=lambda: self.connections.embedded_warehouse,
             uploads=self.progress.uploads,
             downloads=self.progress.downloads,
-            kept=lambda: target_folder(config),
             own_session=self.connections.own_session,
         )
         self._project = Project(self)
@@ -172,8 +168,10 @@ class OpenMirroringAdapter(SparkAdapter):
         """Execute a statement, unless code of the user sends it that is to be left out."""
         if not self.user_code.allows(sql):
             return _nothing()
-        found: tuple[AdapterResponse, agate.Table] = super().execute(sql, auto_begin, fetch, limit)
-        return found
+        result: tuple[AdapterResponse, agate.Table] = super().execute(
+            sql, auto_begin, fetch, limit
+        )
+        return result
 
     @available.parse(lambda *_args, **_named: [])
     def get_column_schema_from_query(self, sql: str) -> list[BaseColumn]:
@@ -187,19 +185,15 @@ class OpenMirroringAdapter(SparkAdapter):
         _, described = self.execute(f"describe query {sql}", fetch=True)
         return [self.Column.create(row["col_name"], row["data_type"]) for row in described]
 
-    def get_catalog_for_single_relation(self, relation: BaseRelation) -> CatalogTable | None:
-        rows = list(self._get_columns_for_catalog(relation))
-        return catalog.catalog_table(rows) if rows else None
-
     def _get_one_catalog_by_relations(
         self, _schema: InformationSchema, relations: list[BaseRelation], *_: object
     ) -> agate.Table:
         """Return the catalog of some relations. dbt-spark reads all of their schemas."""
         warehouse = self._command.warehouse({})
         # with their types, which dbt does not know here
-        found = [warehouse.found(cast(OpenMirroringRelation, each)) for each in relations]
+        typed = [warehouse.found(cast(OpenMirroringRelation, each)) for each in relations]
         return catalog.table_of(
-            row for each in found if each for row in self._get_columns_for_catalog(each)
+            row for each in typed if each for row in self._get_columns_for_catalog(each)
         )
 
     def _process_freshness_execution(self, *args: Any, **named: Any) -> Any:

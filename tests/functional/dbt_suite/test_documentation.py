@@ -9,13 +9,9 @@ import pytest
 from dbt.artifacts.schemas.catalog import CatalogArtifact
 from dbt.tests.adapter.basic import expected_catalog
 from dbt.tests.adapter.basic.test_docs_generate import BaseDocsGenerate, BaseDocsGenReferences
-from dbt.tests.adapter.basic.test_get_catalog_for_single_relation import (
-    BaseGetCatalogForSingleRelation,
-)
 from dbt.tests.adapter.catalog import files
 from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
 from dbt.tests.fixtures.project import TestProjInfo
-from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, TableMetadata
 
 from tests.spark_server import SparkServer
 
@@ -76,27 +72,3 @@ class TestDocsGenReferences(BaseDocsGenReferences):
         none = expected_catalog.no_stats()
         more = {"model_stats": mirror_stats, "view_summary_stats": none, "bigint_type": "bigint"}
         return expected_catalog.expected_references_catalog(project, profile_user, **more, **TYPES)
-
-
-class TestGetCatalogForSingleRelation(BaseGetCatalogForSingleRelation):
-    @pytest.fixture(scope="class")
-    def expected_catalog_my_seed(
-        self, project: TestProjInfo, profile_user: str | None, mirror_stats: dict[str, Any]
-    ) -> CatalogTable:
-        statistics: Any = {name: mock.ANY for name in mirror_stats if name != "has_stats"}
-        metadata = TableMetadata("table", project.test_schema, "my_seed", owner=profile_user)
-        return CatalogTable(metadata, self.columns(), statistics)
-
-    @pytest.fixture(scope="class")
-    def expected_catalog_my_view_model(
-        self, project: TestProjInfo, profile_user: str | None
-    ) -> CatalogTable:
-        metadata = TableMetadata("view", project.test_schema, "my_view_model", owner=profile_user)
-        return CatalogTable(metadata, self.columns(), {})
-
-    def columns(self) -> dict[str, ColumnMetadata]:
-        types = {"id": "bigint", "first_name": "string", "email": "string", "ip_address": "string"}
-        return {
-            name: ColumnMetadata(dtype, index, name)
-            for index, (name, dtype) in enumerate({**types, "updated_at": "timestamp"}.items(), 1)
-        }

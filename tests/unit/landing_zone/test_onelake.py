@@ -6,7 +6,6 @@ What holds for every storage is in `test_storage.py`.
 from __future__ import annotations
 
 import errno
-import os
 import socket
 import threading
 from collections.abc import Callable
@@ -33,8 +32,6 @@ from dbt.adapters.openmirroring.landing_zone.onelake import storage as onelake_s
 from dbt.adapters.openmirroring.landing_zone.onelake.claim import (
     CLAIM,
     Claim,
-    has_ended,
-    record_ended,
 )
 from dbt.adapters.openmirroring.landing_zone.onelake.storage import (
     OneLakeClient,
@@ -375,30 +372,12 @@ def abandon(storage: OneLakeStorage, monkeypatch: pytest.MonkeyPatch) -> None:
         storage._claims.append(claim)
 
 
-def leave_behind(server: OneLakeServer, ended: Path) -> None:
-    """Let the token of a run expire, so that it cannot delete its claim when it ends."""
-    with suppress(LandingZoneUnavailableError):
-        storage = OneLakeStorage(server.client(), ended=ended)
-        with storage.lock("_scratchPad/a.b"):
-            server.token = "another"
-            storage.write("a", b"1")
-    server.token = TOKEN
-    assert server.content("_scratchPad/_claim.a.b")
-
-
-@pytest.mark.parametrize(
-    ("end", "looks"),
-    [("killed", 5), ("killed long ago", 0), ("ended here", 0), ("ended elsewhere", 5)],
-)
-def test_a_run_waits_until_a_claim_expires_unless_its_holder_has_ended_on_this_machine(
-    server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str, looks: int
+@pytest.mark.parametrize(("seconds", "looks"), [(0, 5), (300, 0)])
+def test_a_run_waits_until_the_claim_of_a_killed_run_expires(
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch, seconds: int, looks: int
 ) -> None:
-    if "killed" in end:
-        abandon(server.storage(), monkeypatch)
-    else:
-        leave_behind(server, tmp_path / end)
-    if end == "killed long ago":
-        server.advance(300)
+    abandon(server.storage(), monkeypatch)
+    server.advance(seconds)
     paused: list[float] = []
 
     def pause(seconds: float) -> None:
@@ -407,8 +386,7 @@ def test_a_run_waits_until_a_claim_expires_unless_its_holder_has_ended_on_this_m
 
     monkeypatch.setattr("time.sleep", pause)
     told: list[str] = []
-    ended = tmp_path / "ended here"
-    with OneLakeStorage(server.client(), tell=told.append, ended=ended).lock("_scratchPad/a.b"):
+    with OneLakeStorage(server.client(), tell=told.append).lock("_scratchPad/a.b"):
         pass
 
     assert len(paused) == looks, "270 seconds"
@@ -417,40 +395,16 @@ def test_a_run_waits_until_a_claim_expires_unless_its_holder_has_ended_on_this_m
     assert server.storage().list("_scratchPad") == []
 
 
-@pytest.mark.parametrize("holder", [b"..", b"../ended", b"", b"\xff", b"a" * 31, b"A" * 32])
-def test_a_forged_holder_is_not_taken_for_an_ended_one(tmp_path: Path, holder: bytes) -> None:
-    ended = tmp_path / "ended"
-    record_ended(ended, b"a" * 32)
-
-    assert has_ended(ended, b"a" * 32)
-    assert not has_ended(ended, holder)
-
-
-def test_records_of_ended_claims_do_not_stay(tmp_path: Path) -> None:
-    ended = tmp_path
-    record_ended(ended, b"a" * 32)
-    os.utime(tmp_path / ("a" * 32), (0, 0))
-
-    record_ended(ended, b"b" * 32)
-
-    assert [path.name for path in tmp_path.iterdir()] == ["b" * 32]
-
-
-@pytest.mark.parametrize("is_recorded", [False, True])
 def test_only_one_of_many_runs_takes_over_an_expired_claim(
-    server: OneLakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_recorded: bool
+    server: OneLakeServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = tmp_path
-    if is_recorded:
-        leave_behind(server, ended)
-    else:
-        abandon(server.storage(), monkeypatch)
-        server.advance(300)
+    abandon(server.storage(), monkeypatch)
+    server.advance(300)
     held, refused = [], []
     start, all_tried = threading.Barrier(6), threading.Barrier(6)
 
     def compete() -> None:
-        storage = OneLakeStorage(server.client(), ended=ended)
+        storage = server.storage()
         start.wait()
         try:
             with storage.lock("_scratchPad/a.b"):

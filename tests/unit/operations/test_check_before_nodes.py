@@ -147,10 +147,10 @@ def test_a_check_leaves_the_file_of_another_check_alone(
         assert [entry.name for entry in storage.list("_scratchPad/_debug")] == ["file"]
 
 
-def model(name: str, alias: str, schema: str = "sales", **config: Any) -> Any:
+def model(name: str, alias: str, schema: str = "sales", kind: str = "model", **config: Any) -> Any:
     return SimpleNamespace(
-        unique_id=f"model.shop.{name}",
-        resource_type="model",
+        unique_id=f"{kind}.shop.{name}",
+        resource_type=kind,
         schema=schema,
         alias=alias,
         config={"materialized": "table", **config},
@@ -162,7 +162,11 @@ def model(name: str, alias: str, schema: str = "sales", **config: Any) -> Any:
     [
         (model("a", "orders"), model("b", "Orders"), "one table for Spark"),
         (model("a", "orders"), model("b", "ORDERS", mirror=False), "one table for Spark"),
+        (model("a", "orders"), model("b", "ORDERS", materialized="view"), "one table for Spark"),
+        (model("a", "orders"), model("b", "ORDERS", kind="seed"), "one table for Spark"),
+        (model("a", "orders"), model("b", "oRDERS", kind="snapshot"), "one table for Spark"),
         (model("a", "orders", mirror=False), model("b", "Orders", mirror=False), ""),
+        (model("a", "orders", mirror=False), model("b", "Orders", materialized="view"), ""),
         (model("a", "orders"), model("b", "orders", "other"), ""),
         (model("a", "orders"), model("b", "orders", materialized="ephemeral"), ""),
         (
@@ -171,6 +175,11 @@ def model(name: str, alias: str, schema: str = "sales", **config: Any) -> Any:
             "`schema_folder: false` puts a table folder at the root",
         ),
         (model("a", "orders"), model("b", "orders", "other", schema_folder=False), ""),
+        (
+            model("a", "orders", schema_folder=False),
+            model("b", "orders", "dbo"),
+            "would both be the mirrored table dbo.orders",
+        ),
     ],
 )
 def test_two_nodes_are_not_one_table_for_spark_or_in_the_mirror(
@@ -181,5 +190,5 @@ def test_two_nodes_are_not_one_table_for_spark_or_in_the_mirror(
         return
     with pytest.raises(CompilationError, match=told) as raised:
         refuse_same_tables([other, one])
-    for node in ("model.shop.a (", "model.shop.b ("):
-        assert node in str(raised.value)
+    for node in (one, other):
+        assert f"{node.unique_id} (" in str(raised.value)

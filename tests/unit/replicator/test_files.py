@@ -9,7 +9,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.openmirroring.replicator.replicator import Replicator
 from tests.unit.replicator.item import BY_TIME, Item, names, rows
 
 
@@ -104,9 +103,7 @@ def test_a_first_file_that_is_corrupt_adds_nothing_and_does_not_fix_the_types(
     assert item.rows() == [("1",)]
 
 
-@pytest.mark.parametrize("processed", ["_ProcessedFiles", "_FilesReadyToDelete"])
-def test_applied_files_are_moved_away_but_the_last_one_stays(item: Item, processed: str) -> None:
-    item.replicator = Replicator(item.landing_zone, processed)
+def test_applied_files_are_moved_away_but_the_last_one_stays(item: Item) -> None:
     item.keyed()
     for number in (1, 2, 3, 5):
         item.land(number, rows((number, "x", 4)))
@@ -114,7 +111,7 @@ def test_applied_files_are_moved_away_but_the_last_one_stays(item: Item, process
     item.scan()
 
     assert item.left() == ["3.parquet", "5.parquet"]
-    assert names((item.folder() / processed).iterdir()) == ["1.parquet", "2.parquet"]
+    assert names((item.folder() / "_ProcessedFiles").iterdir()) == ["1.parquet", "2.parquet"]
     item.land(4, rows((4, "x", 4)))
     item.scan()
     assert item.left() == ["5.parquet"]

@@ -51,7 +51,7 @@ def test_forty_hostile_tables_stop_none_of_four_good_ones(item: Item, elsewhere:
             assert item.rows(table) == [(1, folder), (3, "c")]
         notes = {report.table: report.note for report in found if report.status == "Failed"}
         assert len(notes) == len(hostile) == 41
-        assert all(finding in notes[path.name] for path, finding in hostile)
+        assert not [(f, notes[p.name]) for p, f in hostile if f not in notes[p.name]]
     assert (item.path / "Tables" / "file").read_text() == "foreign"
     "\n".join(lines(found)).encode()
     told = json.loads((item.path / "Files" / "Monitoring" / "tables.json").read_text())
@@ -103,16 +103,15 @@ def test_a_link_in_place_of_a_folder_is_reported_and_its_tables_are_kept(
         "[" * 100_000,
         '{"tables": [{"metrics": {}}]}',
         '{"tables": [{"sourceSchemaName": "shop", "sourceTableName": ["orders"]}]}',
-        "CONTENT" + " " * 5_000_000,
     ],
-    ids=["cut off", "deep", "no names", "no texts", "many bytes"],
+    ids=["cut off", "deep", "no names", "no texts"],
 )
 def test_damaged_figures_begin_anew(item: Item, damaged: str) -> None:
     item.keyed()
     item.land(1, rows((1, "a"), (2, "b")))
     item.scan()
     path = item.path / "Files" / "Monitoring" / "tables.json"
-    path.write_text(damaged.replace("CONTENT", path.read_text()))
+    path.write_text(damaged)
     item.land(2, rows((3, "c", 4)))
 
     assert item.scan().status == "Replicating"
@@ -137,7 +136,8 @@ def test_the_states_are_written_through_no_link_and_no_fifo(
 
     item.scan()
 
-    assert {path.name for path in monitoring.iterdir()} == {"tables.json", "replicator.json"}
+    names = {path.name for path in monitoring.iterdir()}
+    assert names == {"tables.json", "replicator.json", "_lock"}
     assert not any(path.is_symlink() or path.is_fifo() for path in monitoring.iterdir())
 
 

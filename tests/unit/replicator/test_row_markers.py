@@ -131,15 +131,15 @@ def by_the_table(applied: list[tuple[int, str, int]]) -> list[tuple[int, str]]:
 @given(
     files=st.lists(operations, min_size=1, max_size=5),
     scans=st.sets(st.integers(0, 5)),
-    kept=st.sampled_from([1, 2**20]),
+    merged=st.sampled_from([1, 2**20]),
 )
 def test_files_do_the_same_whenever_they_are_scanned(
-    item: Item, files: list[list[tuple[int, str, int]]], scans: set[int], kept: int
+    item: Item, files: list[list[tuple[int, str, int]]], scans: set[int], merged: int
 ) -> None:
     """Also if the changes of several files are merged together, or are too many for that."""
     item.keyed()
     item.land(1, rows())
-    with patch.object(replicator, "_KEPT", kept):
+    with patch.object(replicator, "_MERGED", merged):
         for number, file in enumerate(files, start=2):
             item.land(number, rows(*file))
             if number in scans:

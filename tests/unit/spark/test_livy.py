@@ -162,7 +162,7 @@ def test_a_session_keeps_nothing_of_connections_that_are_closed(
     livy: Livy, tmp_path: Path
 ) -> None:
     """While its command runs, and when it stays for the next one."""
-    session = LivySession(livy.client(), {}, tmp_path, is_kept=True)
+    session = LivySession(livy.client(), {}, tmp_path, stays=True)
     for number in range(3):
         handle = LivyHandle(session, {})
         ask(handle, str(number))
@@ -413,22 +413,22 @@ def test_a_python_model_is_cancelled_in_livy_and_prints_nothing_into_answers(
     assert ask(handle, "next") == [("next",)]
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("stays", [False, True])
 def test_a_command_that_ends_leaves_no_statement_running(
-    livy: Livy, tmp_path: Path, is_kept: bool
+    livy: Livy, tmp_path: Path, stays: bool
 ) -> None:
-    session = LivySession(livy.client(), {}, tmp_path, is_kept)
+    session = LivySession(livy.client(), {}, tmp_path, stays)
     with ThreadPoolExecutor(4) as pool:
         running = waiting(livy, session, pool, 4)
 
         session.end()
 
-        if is_kept:
+        if stays:
             assert livy.running == []
         for each in running:
             with pytest.raises(DbtRuntimeError, match=r"cancelled"):
                 each.result()
-    assert len(livy.server.sessions) == is_kept
+    assert len(livy.server.sessions) == stays
     livy.released.set()
 
 
@@ -440,26 +440,26 @@ def killed(session: LivySession) -> None:
     session._record.release()
 
 
-@pytest.mark.parametrize("is_kept", [False, True])
+@pytest.mark.parametrize("stays", [False, True])
 def test_a_command_after_a_killed_one_does_not_meet_its_statements(
-    livy: Livy, tmp_path: Path, is_kept: bool
+    livy: Livy, tmp_path: Path, stays: bool
 ) -> None:
-    dead = LivySession(livy.client(), {}, tmp_path, is_kept)
+    dead = LivySession(livy.client(), {}, tmp_path, stays)
     with ThreadPoolExecutor(4) as pool:
         running = waiting(livy, dead, pool, 4)
         killed(dead)
         (old,) = livy.server.sessions
 
-        session = LivySession(livy.client(), {}, tmp_path, is_kept)
+        session = LivySession(livy.client(), {}, tmp_path, stays)
         assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
 
-        if is_kept:
+        if stays:
             assert livy.running == []
-        assert list(livy.server.sessions) == [old] if is_kept else [old] != [*livy.server.sessions]
+        assert list(livy.server.sessions) == [old] if stays else [old] != [*livy.server.sessions]
         assert [each.exception() is not None for each in running] == [True] * 4
         livy.released.set()
     session.end()
-    assert len(recorded(tmp_path)) == is_kept
+    assert len(recorded(tmp_path)) == stays
 
 
 def test_statements_are_cancelled_when_their_dbt_has_fallen_silent(
@@ -482,7 +482,7 @@ def test_statements_are_cancelled_when_their_dbt_has_fallen_silent(
 def test_a_session_with_statements_that_do_not_end_is_not_used_again(
     livy: Livy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dead = LivySession(livy.client(), {}, tmp_path, is_kept=True)
+    dead = LivySession(livy.client(), {}, tmp_path, stays=True)
     with ThreadPoolExecutor(1) as pool:
         waiting(livy, dead, pool, 1)
         killed(dead)
@@ -499,7 +499,7 @@ def test_a_session_with_statements_that_do_not_end_is_not_used_again(
 
 
 def test_two_commands_at_once_have_a_session_each(livy: Livy, tmp_path: Path) -> None:
-    first = LivySession(livy.client(), {}, tmp_path, is_kept=True)
+    first = LivySession(livy.client(), {}, tmp_path, stays=True)
     with ThreadPoolExecutor(1) as pool:
         running = waiting(livy, first, pool, 1)
 
@@ -517,7 +517,7 @@ def test_a_session_that_still_starts_when_it_is_not_needed_any_more_is_ended(
 ) -> None:
     """Its statement is cancelled, or its command ends."""
     livy.server.questions = 1000 if is_cancelled else 25
-    session = LivySession(livy.client(), {}, tmp_path, is_kept=is_reused)
+    session = LivySession(livy.client(), {}, tmp_path, stays=is_reused)
     handle = LivyHandle(session, {})
     with ThreadPoolExecutor(1) as pool:
         failing = pool.submit(ask, handle, "rows")
@@ -586,7 +586,7 @@ def run_command(
     livy: Livy, folder: Path, options: Mapping[str, Any] = NO_OPTIONS, *identity: str
 ) -> None:
     """Run a command that leaves its session to the next one."""
-    session = LivySession(livy.client(), options, folder, is_kept=True, identity=identity)
+    session = LivySession(livy.client(), options, folder, stays=True, identity=identity)
     assert ask(LivyHandle(session, {}), "rows") == [("rows",)]
     session.end()
 

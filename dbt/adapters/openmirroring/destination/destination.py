@@ -134,7 +134,6 @@ class Destination:
         uploads: returns what shows the uploads of the node that this thread runs: it is called
             with the uploaded bytes, and all bytes
         downloads: the same for its downloads, with the rows and bytes downloaded so far
-        kept: returns the folder for what the next command should know
         own_session: lets the statements of this thread run in a session without code of the user
     """
 
@@ -145,7 +144,6 @@ class Destination:
         warehouse: Callable[[], Path | None],
         uploads: Callable[[], Progress | None] = lambda: None,
         downloads: Callable[[], Progress | None] = lambda: None,
-        kept: Callable[[], Path | None] = lambda: None,
         own_session: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.target = target
@@ -167,7 +165,6 @@ class Destination:
         self._warehouse = warehouse
         self._uploads = uploads
         self._downloads = downloads
-        self._kept = kept
         self._own_session = own_session
         self._lock = threading.Lock()
         self._client: OneLakeClient | None = None
@@ -207,9 +204,7 @@ class Destination:
         with self._lock:
             if not self._client:
                 self._client = OneLakeClient.connect(self.onelake, self._credential)
-        kept = self._kept()
-        ended = kept / "ended_claims" if kept else None
-        return OneLakeStorage(self._client, self._staging(), self._uploads(), note, ended)
+        return OneLakeStorage(self._client, self._staging(), self._uploads(), note)
 
     @cached_property
     def _local(self) -> LocalStorage:

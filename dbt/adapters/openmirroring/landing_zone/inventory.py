@@ -91,8 +91,8 @@ class TableFiles:
 
         Both are empty if they are as published.
         """
-        found, code = self.problem(journal)
-        return f"The table folder {table.path} {found}" if found else "", code
+        problem, code = self.problem(journal)
+        return f"The table folder {table.path} {problem}" if problem else "", code
 
     def problem(self, journal: Journal) -> tuple[str, str]:
         """Return how somebody else has changed the files, and the code of the message.
@@ -132,10 +132,10 @@ class TableFiles:
                 "",
             )
         first = batch.first_file or batch.last_file + 1
-        found = [size for number, size in sizes.items() if number >= first]
-        if len(found) == batch.files_written and sum(found) != batch.bytes_written:
+        of_last = [size for number, size in sizes.items() if number >= first]
+        if len(of_last) == batch.files_written and sum(of_last) != batch.bytes_written:
             return (
-                f"has {sum(found):,} bytes in the files of the last publication, which wrote "
+                f"has {sum(of_last):,} bytes in the files of the last publication, which wrote "
                 f"{batch.bytes_written:,}: somebody else has changed them",
                 "OM418",
             )
@@ -290,13 +290,13 @@ def last_published(
     Raises:
         MirrorError: if a journal cannot be read
     """
-    found = [
+    published = [
         (folder, journal)
         for folder in _folders_of(schema, identifier)
         if (journal := Journal.read(storage, folder.journal))
         and journal.batch.owner.schema == schema
     ]
-    return max(found, key=lambda each: each[1].published_at, default=None)
+    return max(published, key=lambda each: each[1].published_at, default=None)
 
 
 def _folders_of(schema: str, identifier: str) -> Iterator[TableFolder]:

@@ -112,10 +112,10 @@ class Plan:
             table_rows=after if self.table_rows is None else self.table_rows,
         )
 
-    def finding(self, found: Iterable[FileRows]) -> str:
+    def finding(self, read: Iterable[FileRows]) -> str:
         """Return how staged files differ from the plan; empty if they do not."""
         counts: Counter[int | None] = Counter()
-        for each in found:
+        for each in read:
             counts[each.marker] += each.rows
         if not self.is_marked:
             planned: Counter[int | None] = Counter({None: self.row_count})
@@ -186,12 +186,12 @@ class StagedFiles:
         return files
 
     def verified(
-        self, plan: Plan, files: list[StagedFile], found: Sequence[FileRows]
+        self, plan: Plan, files: list[StagedFile], read: Sequence[FileRows]
     ) -> list[StagedFile]:
         """Check that files have the rows of the plan.
 
         Args:
-            found: the rows that were read back, of these files and perhaps of others
+            read: the rows that were read back, of these files and perhaps of others
 
         Returns:
             the files with rows; if none has rows, the first file, for its columns
@@ -200,7 +200,7 @@ class StagedFiles:
             MirrorError: if they have other rows
         """
         names = {file.name for file in files}
-        counted = [each for each in found if each.name in names]
+        counted = [each for each in read if each.name in names]
         finding = plan.finding(counted)
         if finding:
             raise MirrorError(
@@ -215,8 +215,8 @@ class StagedFiles:
 
     def waiting(self) -> dict[str, int]:
         """Return the sizes in bytes of the files that are still staged, by name."""
-        found = plain(self.folder, self.storage.list(self.folder))
-        return {entry.name: entry.size for entry in found}
+        entries = plain(self.folder, self.storage.list(self.folder))
+        return {entry.name: entry.size for entry in entries}
 
 
 def _rows_told(counts: Counter[int | None]) -> str:

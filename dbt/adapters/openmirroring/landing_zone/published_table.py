@@ -185,19 +185,19 @@ class PublishedTable:
 
     def _require_owner(self, batch: Batch) -> None:
         """Check that a batch which was published or committed before is of the same owner."""
-        found = batch.owner
-        if found.project != self._owner.project:
+        owner = batch.owner
+        if owner.project != self._owner.project:
             raise ForeignTableFolderError(
                 f"The table folder {self.table.path} belongs to the dbt project "
-                f"{shown(found.project)!r} (node {shown(found.node)}). Nothing was changed. "
+                f"{shown(owner.project)!r} (node {shown(owner.node)}). Nothing was changed. "
                 "Give the model another `alias` or `schema`; if that project is gone, delete the "
                 f"folder and {self.table.scratch}, and {LOAD_ANEW}.",
                 code="OM402",
             )
-        if not self.table.schema and found.schema != self._owner.schema:
+        if not self.table.schema and owner.schema != self._owner.schema:
             raise ForeignTableFolderError(
-                f"The table folder {self.table.path} belongs to {shown(found.node)} in the schema "
-                f"{shown(found.schema)!r}: without schema folders, a landing zone can have only "
+                f"The table folder {self.table.path} belongs to {shown(owner.node)} in the schema "
+                f"{shown(owner.schema)!r}: without schema folders, a landing zone can have only "
                 "one table of that name. Nothing was changed. Give the model another `alias`, or "
                 "remove `schema_folder: false`; if that model is gone, delete the folder and "
                 f"{self.table.scratch}, and {LOAD_ANEW}.",
@@ -226,21 +226,21 @@ class PublishedTable:
                 code=code,
             )
 
-    def _require_batch(self, journal: Journal, found: str | None, is_there: bool) -> None:
+    def _require_batch(self, journal: Journal, build: str | None, is_there: bool) -> None:
         """Check that the snapshot carries the build that was published last."""
         last = journal.batch
-        if found == last.build:
+        if build == last.build:
             return
         names = {"target": last.owner.target, "user": last.owner.user}
         by = [f"{name} {shown(value)!r}" for name, value in names.items() if value]
-        what = f"batch {found}" if found else "no baseline"
+        what = f"batch {build}" if build else "no baseline"
         said = (
             f"{self.table.journal} says that batch {last.id} was published last "
             f"({', '.join([shown(journal.published_at), *by])}), but Spark has {what} of "
             f"{self.table}."
         )
         anew = compute_anew(self._owner.node, last.table_rows)
-        if found and found > last.build:  # ids begin with a time
+        if build and build > last.build:  # ids begin with a time
             raise SnapshotMismatchError(
                 f"{said} Somebody else has published this table, or it was published to another "
                 f"landing zone since. Nothing was changed. {publish_present(self.table)} {anew}",
@@ -249,7 +249,7 @@ class PublishedTable:
         restore = (
             f"`dbt run-operation mirror_restore --args '{{table: {self.table}}}'` brings the rows "
             "that were published back from the mirrored table, in place of those that Spark has."
-            if found or is_there
+            if build or is_there
             else "set `restore_baseline: true` in the target: then the rows that were published "
             "are brought back from the mirrored table."
         )

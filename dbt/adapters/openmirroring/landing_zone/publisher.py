@@ -103,13 +103,13 @@ class Publication(PublishedTable):
                 )
             # the run lost the race for the table, and died before it could delete its manifest
             manifest = None
-        kept = {self.table.manifest, self.table.staging(manifest.batch.id)} if manifest else set()
+        own = {self.table.manifest, self.table.staging(manifest.batch.id)} if manifest else set()
         for entry in files.list(self.table.scratch):
             path = f"{self.table.scratch}/{entry.name}"
             if path == self.table.held:
                 self._has_held_record = True
                 self.held = HeldRecord.read_whole(files, path)
-            elif path not in kept:
+            elif path not in own:
                 self._storage.delete(path)
         self.committed = manifest is not None
         return manifest
@@ -159,8 +159,7 @@ class Publication(PublishedTable):
             is_finished: whether the run of that build has ended
             before: the id of the build that is ahead until that one is the snapshot, if any
         """
-        at = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        self.held = HeldRecord(self._owner, at, why, build, rebuild, is_finished, before)
+        self.held = HeldRecord(self._owner, why, build, rebuild, is_finished, before)
         self._storage.write(self.table.held, self.held.to_json())
         self._has_held_record = True
 
@@ -368,12 +367,12 @@ class Publication(PublishedTable):
         if journal and batch.starts_folder and journal.batch.id != batch.id:
             missing = gone.values()  # the old folder is not dropped yet
         elif gone:
-            found = TableFiles.of(self._storage, self.table)
+            there = TableFiles.of(self._storage, self.table)
             missing = [
                 file
                 for number, file in gone.items()
                 # the service removes lower numbers first: it has not removed one above the largest
-                if number > found.largest or found.sizes.get(number, file.size) != file.size
+                if number > there.largest or there.sizes.get(number, file.size) != file.size
             ]
         for file in manifest.files:
             if file in missing or waiting.get(file.name, file.size) != file.size:

@@ -250,7 +250,6 @@ class HeldRecord(Record):
     """The record that the snapshot is ahead of the mirror. Only the snapshot has the rows.
 
     Args:
-        held_at: when the record was written; UTC, ISO 8601
         why: why the rows are held
         build: the id of the build whose rows are held
         rebuild: why they will be published as a rebuild; None if the changes decide
@@ -261,7 +260,6 @@ class HeldRecord(Record):
     REMEDY = "Delete it: the next run of the node writes it again."
 
     owner: Owner
-    held_at: str
     why: str
     build: str
     rebuild: str | None
@@ -285,7 +283,6 @@ class HeldRecord(Record):
         return None
 
     def __post_init__(self) -> None:
-        _check_time(self.held_at)
         check_batch_id(self.build)
         if self.before:
             check_batch_id(self.before)

@@ -23,7 +23,7 @@ class Entry:
     Args:
         size: the size in bytes; 0 for a folder
         modified: the modification time in nanoseconds since 1970; 0 if it is unknown
-        oddity: `a link`, `a pipe` and so on; empty for a plain file or folder
+        oddity: what it is other than a plain file or folder; empty if it is one of them
     """
 
     name: str

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import agate
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
-from dbt_common.contracts.metadata import CatalogTable, ColumnMetadata, StatsItem, TableMetadata
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
@@ -22,7 +21,7 @@ logger = AdapterLogger("OpenMirroring")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
-STAT_PARTS = ("label", "value", "description", "include")
+_STAT_PARTS = ("label", "value", "description", "include")
 
 
 def table_of(rows: Iterable[Mapping[str, Any]]) -> agate.Table:
@@ -30,48 +29,16 @@ def table_of(rows: Iterable[Mapping[str, Any]]) -> agate.Table:
     return agate.Table.from_object(list(rows), column_types=DEFAULT_TYPE_TESTER)
 
 
-def catalog_table(rows: Sequence[Mapping[str, Any]]) -> CatalogTable:
-    """Return a table of dbt's catalog.
-
-    Args:
-        rows: one row for each column; each row also has the properties of the table
-    """
-    table = rows[0]
-    stats = dict.fromkeys(key.split(":")[1] for key in table if key.startswith("stats:"))
-    return CatalogTable(
-        metadata=TableMetadata(
-            type=str(table["table_type"]),
-            schema=table["table_schema"],
-            name=table["table_name"],
-            comment=table.get("table_comment"),
-            owner=table.get("table_owner"),
-        ),
-        columns={
-            row["column_name"]: ColumnMetadata(
-                type=row["column_type"],
-                index=row["column_index"],
-                name=row["column_name"],
-                comment=row.get("column_comment"),
-            )
-            for row in rows
-        },
-        stats={
-            name: StatsItem(name, **{part: table[f"stats:{name}:{part}"] for part in STAT_PARTS})
-            for name in stats
-        },
-    )
-
-
 def published_statistics(storage: Storage, schema: str, identifier: str) -> dict[str, Any]:
     """Return a table's last publication as statistics for dbt's catalog; empty without one."""
     try:
-        found = last_published(storage, schema, identifier)
+        published = last_published(storage, schema, identifier)
     except MirrorError as error:  # the documentation is useful without these statistics
         logger.debug(f"{schema}.{identifier}: {error}")
         return {}
-    if found is None:
+    if published is None:
         return {}
-    table, journal = found
+    table, journal = published
     batch = journal.batch
     rows = batch.rows
     format_ = batch.definition.landing_format
@@ -94,7 +61,7 @@ def published_statistics(storage: Storage, schema: str, identifier: str) -> dict
     return {
         f"stats:mirror_{name}:{part}": content
         for name, label, value, description in figures
-        for part, content in zip(STAT_PARTS, (label, value, description, True), strict=True)
+        for part, content in zip(_STAT_PARTS, (label, value, description, True), strict=True)
     }
 
 

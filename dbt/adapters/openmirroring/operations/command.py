@@ -120,10 +120,10 @@ class Command:
         return self._adapter.progress.node(node.model["name"], node.warehouse.follow)
 
     @contextmanager
-    def connected(self, found: MirroredNode) -> Iterator[Node]:
+    def connected(self, mirrored: MirroredNode) -> Iterator[Node]:
         """Take a connection for a node that dbt is not running."""
-        with self._adapter.connection_named(f"publish {found.unique_id}"):
-            node = self.node_of(found.unique_id)
+        with self._adapter.connection_named(f"publish {mirrored.unique_id}"):
+            node = self.node_of(mirrored.unique_id)
             with self.running(node):
                 yield node
 
@@ -200,14 +200,14 @@ class Command:
 
     def _check(self, nodes: Iterable[ManifestNode]) -> None:
         refuse_same_tables([*self._project.nodes.values(), *self._project.pointers()])
-        found = []
+        problems = []
         for node in nodes:
             try:
                 self._check_node(node)
             except DbtRuntimeError as error:
-                found.append(f"{node.unique_id} ({node.original_file_path}): {error.msg}")
-        if found:
-            raise CompilationError("\n".join(found))
+                problems.append(f"{node.unique_id} ({node.original_file_path}): {error.msg}")
+        if problems:
+            raise CompilationError("\n".join(problems))
 
     def _check_node(self, node: ManifestNode) -> None:
         if str(node.resource_type) == "function":
@@ -246,7 +246,7 @@ class Command:
         for node in gated:
             relation = self._adapter.relation_of(node)
             held = self._held(relation)
-            if held and held.is_finished and held.build:
+            if held and held.is_finished:
                 build = warehouse.marks(warehouse.found(relation)).build
                 if held.build == build:
                     self._destination.builds[node.unique_id] = build
@@ -301,9 +301,9 @@ class Command:
 
         return allows
 
-    def _restore(self, found: ManifestNode, is_own: bool) -> None:
-        if self.warehouse({}).found(self._adapter.relation_of(found)) is None:
-            node = self.node_of(found.unique_id)
+    def _restore(self, lost: ManifestNode, is_own: bool) -> None:
+        if self.warehouse({}).found(self._adapter.relation_of(lost)) is None:
+            node = self.node_of(lost.unique_id)
             # a full refresh needs no rows from before
             if not (is_own and node.is_full_refresh):
                 self._restores.restore(node)
@@ -367,12 +367,12 @@ class Command:
             schema=batch.owner.schema, identifier=table.folder.identifier, type=RelationType.Table
         )
         try:
-            found = Table(self.warehouse({}), relation, journal=table.journal)
-            found.look()
+            in_spark = Table(self.warehouse({}), relation, journal=table.journal)
+            in_spark.look()
         except DbtRuntimeError as error:  # what Spark cannot describe shows nothing
             logger.debug(f"{relation}: {error.msg}")
             return False
-        return found.build == batch.build
+        return in_spark.build == batch.build
 
     def compared_rows(
         self, warehouse: Warehouse, model: OpenMirroringRelation
@@ -400,8 +400,8 @@ class Command:
 
     def _last_published(self, relation: OpenMirroringRelation) -> Journal | None:
         schema, identifier = str(relation.schema), str(relation.identifier)
-        found = last_published(self._destination.storage(), schema, identifier)
-        return found[1] if found else None
+        published = last_published(self._destination.storage(), schema, identifier)
+        return published[1] if published else None
 
     def after_last_node(self) -> None:
         """Drop the relations of a dry run before dbt closes the connections, and tell the rest."""
@@ -419,15 +419,15 @@ def _with_tables_below(
     node: ManifestNode, nodes: Mapping[str, ManifestNode]
 ) -> list[ManifestNode]:
     """Return a node and the tables that it reads, also through views and ephemeral models."""
-    found = {node.unique_id: node}
+    tables = {node.unique_id: node}
     open_ = [node]
     while open_:
         below = getattr(open_.pop().depends_on, "nodes", ())
-        for each in (nodes[name] for name in below if name in nodes and name not in found):
-            found[each.unique_id] = each
+        for each in (nodes[name] for name in below if name in nodes and name not in tables):
+            tables[each.unique_id] = each
             if not is_mirrored(each.config):
                 open_.append(each)
-    return list(found.values())
+    return list(tables.values())
 
 
 def _warn(text: str, code: str) -> None:
@@ -451,19 +451,19 @@ def refuse_same_tables(nodes: Iterable[ManifestNode]) -> None:
 
     dbt checks this too, but `Orders` and `orders` are two names for it.
     """
-    found = [
+    tables = [
         node
         for node in nodes
         if node.resource_type in NODES and node.config.get("materialized") != "ephemeral"
     ]
-    for one, other in _pairs(found, _relation):
+    for one, other in _pairs(tables, _relation):
         raise RefusedError(
             f"{_shown(one)} and {_shown(other)} are one table for Spark, which ignores case: each "
             "of them would replace the rows of the other one, in Spark and in the mirror. Nothing "
             "was changed. Give one of them another `alias` or `schema`.",
             code="OM206",
         )
-    for one, other in _pairs(found, _mirrored_table):
+    for one, other in _pairs(tables, _mirrored_table):
         raise RefusedError(
             f"{_shown(one)} and {_shown(other)} would both be the mirrored table "
             f"{_mirrored_table(one)}: `schema_folder: false` puts a table folder at the root of "
@@ -522,14 +522,14 @@ def why_not_mirrored(node: ManifestNode, project: Project) -> str:
     macro = project.materialization(kind)
     if macro is None or macro.package_name in BUILT_IN or project.publishes(kind):
         return ""
-    found = (
+    what = (
         f"{node.unique_id} is not mirrored: its materialization `{kind}` of the package "
         f"{macro.package_name} does not publish"
     )
     if is_asked:
         raise RefusedError(
-            f"{found}, and it has `mirror: true`. Nothing was changed. Use `table` or "
+            f"{what}, and it has `mirror: true`. Nothing was changed. Use `table` or "
             "`incremental`, or remove `mirror: true`.",
             code="OM208",
         )
-    return f"{found}. Use `table` or `incremental`, or set `mirror: false` to end this warning."
+    return f"{what}. Use `table` or `incremental`, or set `mirror: false` to end this warning."

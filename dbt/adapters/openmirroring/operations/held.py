@@ -92,21 +92,21 @@ class HeldNodes:
             lambda node, wait: self._publish(node, wait, builds[node.unique_id]),
             self.threads,
         )
-        kept = in_turn(
+        held = in_turn(
             [node for node, why in reasons.items() if why],
             lambda node, _: self._keep(node, reasons[node]),
             self.threads,
         )
-        return Outcome(published.lines + kept.lines, published.failed + kept.failed)
+        return Outcome(published.lines + held.lines, published.failed + held.failed)
 
     def _publish(
-        self, found: MirroredNode, wait_for_turn: Callable[[], None], build: str | None = None
+        self, mirrored: MirroredNode, wait_for_turn: Callable[[], None], build: str | None = None
     ) -> MirrorResponse | None:
-        with self.opened(found) as node:
+        with self.opened(mirrored) as node:
             return publish_held(node, self.destination, wait_for_turn, build)
 
-    def _keep(self, found: MirroredNode, why: str) -> str:
-        with self.opened(found) as node:
+    def _keep(self, mirrored: MirroredNode, why: str) -> str:
+        with self.opened(mirrored) as node:
             keep_held(node, self.destination, why)
         return f"held {why}"
 

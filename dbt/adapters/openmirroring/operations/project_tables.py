@@ -243,8 +243,8 @@ class ProjectTables:
             return self._node_status(self.storage, node, was_published)
 
         with ThreadPoolExecutor(_READERS) as pool:
-            found = list(pool.map(status_of, self.mirrored))
-            landed = [status.landed for status in found if status.landed]
+            statuses = list(pool.map(status_of, self.mirrored))
+            landed = [status.landed for status in statuses if status.landed]
             others = folders - {table.folder for table in landed}
             tables = list(pool.map(lambda folder: landed_table(files, folder), others))
         # on a storage that ignores case, two names may mean one folder
@@ -255,12 +255,12 @@ class ProjectTables:
                 if table.journal.batch.id not in batches:
                     gone.append(table)
             elif table.is_pending_of(self._project):
-                found.append(TableStatus(str(table.folder), "unfinished", table))
+                statuses.append(TableStatus(str(table.folder), "unfinished", table))
         if gone:
             here = [t for t in landed if t.is_of(self._project) and has_published(t)]
-            found += self._without_node(gone, here)
-        found.sort(key=lambda status: status.table)
-        return [replace(status, report=report) for status in found]
+            statuses += self._without_node(gone, here)
+        statuses.sort(key=lambda status: status.table)
+        return [replace(status, report=report) for status in statuses]
 
     def left(self, has_published: Callable[[LandedTable], bool]) -> list[TableStatus]:
         """Return the tables that this target has published, and that no node here publishes.
@@ -298,8 +298,8 @@ class ProjectTables:
             return None
 
         with ThreadPoolExecutor(_READERS) as pool:
-            found = list(pool.map(read, sorted(folders, key=str)))
-        return [table for table in found if table and table.journal]
+            tables = list(pool.map(read, sorted(folders, key=str)))
+        return [table for table in tables if table and table.journal]
 
     def _may_be_ours(
         self, status: TableStatus, has_published: Callable[[LandedTable], bool]
@@ -308,7 +308,7 @@ class ProjectTables:
         assert status.landed
         assert status.journal
         owner = status.journal.batch.owner
-        if owner.target not in ("", self._target) or owner.schema not in self._schemas:
+        if owner.target != self._target or owner.schema not in self._schemas:
             return False
         known = {*self._disabled, *(node["unique_id"] for node in self._nodes)}
         is_known = owner.node in known or self._namesake(status.landed) is not None
@@ -333,15 +333,15 @@ class ProjectTables:
         Raises:
             DbtRuntimeError: if no mirrored node, or more than one, matches
         """
-        found = [
+        matching = [
             node
             for node in self.mirrored
             if table in (node.table, node.identifier, node.name, node.unique_id)
         ]
-        if len(found) == 1:
-            return found[0]
-        choices = ", ".join(sorted(node.table for node in found or self.mirrored)) or "none"
-        if found:
+        if len(matching) == 1:
+            return matching[0]
+        choices = ", ".join(sorted(node.table for node in matching or self.mirrored)) or "none"
+        if matching:
             raise DbtRuntimeError(f"{table!r} is more than one mirrored table: {choices}.")
         raise DbtRuntimeError(
             f"{table!r} is not a mirrored table of this project. Its mirrored tables: {choices}."
@@ -460,13 +460,13 @@ def _published_together(here: Iterable[Journal], others: Iterable[Journal]) -> s
         return {batch.invocation_id for batch in journal.batches} - {""}
 
     commands = {command for journal in here for command in commands_of(journal)}
-    found: set[str] = set()
+    together: set[str] = set()
     left = list(others)
     while more := [journal for journal in left if not commands.isdisjoint(commands_of(journal))]:
-        found.update(journal.batch.id for journal in more)
+        together.update(journal.batch.id for journal in more)
         commands.update(command for journal in more for command in commands_of(journal))
         left = [journal for journal in left if journal not in more]
-    return found
+    return together
 
 
 def mirrored_nodes(
@@ -514,17 +514,17 @@ def drop_orphans(
     """
     # Spark need not be asked about tables that are named
     statuses = tables.statuses() if table else tables.statuses(has_published=has_published)
-    found = [each for each in statuses if each.state in ("orphan", "elsewhere")]
+    candidates = [each for each in statuses if each.state in ("orphan", "elsewhere")]
     given: dict[str, str | Sequence[str]] = {}
     if schema is not None:
-        found = [each for each in found if each.schema == schema]
+        candidates = [each for each in candidates if each.schema == schema]
         given["schema"] = schema
     if table is not None:
         names = [table] if isinstance(table, str) else table
-        found = _named(found, names)
+        candidates = _named(candidates, names)
         given["table"] = names if len(names) > 1 else names[0]
-    ours = [each for each in found if table is not None or each.state == "orphan"]
-    others = [each for each in found if each not in ours]
+    ours = [each for each in candidates if table is not None or each.state == "orphan"]
+    others = [each for each in candidates if each not in ours]
     lines = _listed(ours, "orphan")
     failed: list[str] = []
     if not ours:
@@ -542,8 +542,8 @@ def drop_orphans(
     return Outcome(tuple(lines), tuple(failed))
 
 
-def _named(found: Sequence[TableStatus], names: Collection[str]) -> list[TableStatus]:
-    by_name = {status.table: status for status in found}
+def _named(orphans: Sequence[TableStatus], names: Collection[str]) -> list[TableStatus]:
+    by_name = {status.table: status for status in orphans}
     missing = [shown(name) for name in names if name not in by_name]
     if missing:
         raise DbtRuntimeError(
@@ -553,8 +553,8 @@ def _named(found: Sequence[TableStatus], names: Collection[str]) -> list[TableSt
     return [by_name[name] for name in names]
 
 
-def _listed(found: Sequence[TableStatus], headline: str) -> list[str]:
-    rows = [(status.table, status.note) for status in found]
+def _listed(tables: Sequence[TableStatus], headline: str) -> list[str]:
+    rows = [(status.table, status.note) for status in tables]
     return list(text_table([(headline, ""), *rows], (), terminal_width())) if rows else []
 
 

@@ -110,14 +110,14 @@ class Recovery:
         Several nodes may need it: the first one finishes it, and the others wait. Only a failure
         of a node's own batch is an error.
         """
-        found = self._postponed.get(place)
-        if found is None:
+        postponed = self._postponed.get(place)
+        if postponed is None:
             return
-        with found.lock:
-            if found.is_tried:
+        with postponed.lock:
+            if postponed.is_tried:
                 return
-            found.is_tried = True
-            (self._finish if is_own else self._finish_or_warn)(found.unfinished)
+            postponed.is_tried = True
+            (self._finish if is_own else self._finish_or_warn)(postponed.unfinished)
 
     def tell_left(self) -> None:
         """Warn of the batches that no node has needed."""

@@ -75,7 +75,7 @@ def report(
 
 
 def report_page(
-    tables: ProjectTables, heading: Heading, found: ServiceReport, problem: str = ""
+    tables: ProjectTables, heading: Heading, service: ServiceReport, problem: str = ""
 ) -> Page:
     """Return the data of the page. Tables with problems come first.
 
@@ -83,12 +83,12 @@ def report_page(
         problem: why the service has no report; empty if it has one
     """
     order = list(_TONES)
-    on_page = [TableOnPage(_state(status), status) for status in tables.statuses(found)]
+    on_page = [TableOnPage(_state(status), status) for status in tables.statuses(service)]
     return Page(
         heading,
         datetime.now(timezone.utc),
-        found.description or problem,
-        found.status == "Running" and not found.error,
+        service.description or problem,
+        service.status == "Running" and not service.error,
         tuple(sorted(on_page, key=lambda table: (order.index(table.state), table.status.table))),
     )
 

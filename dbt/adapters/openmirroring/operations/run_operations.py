@@ -136,8 +136,8 @@ def _checked(
     name: str, kinds: Mapping[str, Kind], needed: set[str], given: Mapping[str, Any]
 ) -> Mapping[str, Any]:
     """Return the arguments that were given."""
-    found = {each: value for each, value in given.items() if not _is_left_out(each, value)}
-    for each, value in found.items():
+    arguments = {each: value for each, value in given.items() if not _is_left_out(each, value)}
+    for each, value in arguments.items():
         if each not in kinds:
             allowed = ", ".join(f"`{each}`" for each in kinds) or "none"
             raise RefusedError(
@@ -150,12 +150,12 @@ def _checked(
                 f"{_UNCHANGED}",
                 code="OM101",
             )
-    for each in needed - found.keys():
+    for each in needed - arguments.keys():
         raise RefusedError(
             f"{name} needs `{each}`: {kinds[each].told}, as in "
             f"--args '{{{each}: ...}}'. {_UNCHANGED}"
         )
-    return found
+    return arguments
 
 
 def _is_left_out(name: str, value: Any) -> bool:
@@ -244,12 +244,12 @@ class RunOperations:
         """
         self.destination.restores = True
 
-        def restore_one(found: MirroredNode, _: Callable[[], None]) -> Restored | None:
-            with self.command.connected(found) as node:
+        def restore_one(mirrored: MirroredNode, _: Callable[[], None]) -> Restored | None:
+            with self.command.connected(mirrored) as node:
                 return restore(node, self.destination, replaces=table is not None)
 
-        found = self._tables.mirrored if table is None else [self._tables.node(table)]
-        outcome = held.in_turn(found, restore_one, self.project.config.threads)
+        nodes = self._tables.mirrored if table is None else [self._tables.node(table)]
+        outcome = held.in_turn(nodes, restore_one, self.project.config.threads)
         if outcome == Outcome(()):
             return Outcome(("Spark has the rows that were published last. Nothing was restored.",))
         return outcome
@@ -262,11 +262,11 @@ class RunOperations:
     def _publish(
         self, publish: Callable[[Node, Destination], MirrorResponse], table: str
     ) -> Outcome:
-        found = self._tables.node(table)
-        node = self.command.node_of(found.unique_id)
+        mirrored = self._tables.node(table)
+        node = self.command.node_of(mirrored.unique_id)
         with self.command.running(node):
             response = publish(node, self.destination)
-        return Outcome((f"{found.table}: {response}",))
+        return Outcome((f"{mirrored.table}: {response}",))
 
     @operation("mirror_publish", table=NAME)
     def publish_held(self, *, table: str | None = None) -> Outcome:

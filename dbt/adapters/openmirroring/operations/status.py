@@ -50,17 +50,17 @@ def status_lines(
 def history(tables: ProjectTables, table: str | None, limit: int, as_json: bool) -> Outcome:
     """List the last batches of a table, or of all, latest first: up to a limit of each table."""
     wanted = None if table is None else tables.node(table).table
-    found = [
+    batches = [
         (status.table, batch)
         for status in tables.statuses()
         if status.journal and wanted in (None, status.table)
         for batch in status.journal.batches[:limit]
     ]
     if as_json:
-        return Outcome((to_json(batches=[batch_record(*each) for each in found]),))
-    if not found:
+        return Outcome((to_json(batches=[batch_record(*each) for each in batches]),))
+    if not batches:
         return Outcome(("Nothing was published.",))
-    rows = [_history_cells(*each) for each in found]
+    rows = [_history_cells(*each) for each in batches]
     return Outcome(tuple(text_table([_HISTORY, *rows], (4, 5, 6), terminal_width())))
 
 
@@ -202,14 +202,14 @@ def check(
         older_than: how long the service may need to apply a publication, and a run to finish one
         stale_after: how long nothing may be published of a table; None for any time
     """
-    found = [each for each in tables.statuses(report) if each.state not in ("orphan", "elsewhere")]
-    checked = [each for each in found if each.state != "not published"]
+    own = [each for each in tables.statuses(report) if each.state not in ("orphan", "elsewhere")]
+    checked = [each for each in own if each.state != "not published"]
     problems = [
         problem for status in checked for problem in _problems(status, older_than, stale_after)
     ]
     failed = [f"{each.table}: {each.problem}: {each.message}" for each in problems]
     if not checked:
-        failed.append(_nothing_checked(len(found), place))
+        failed.append(_nothing_checked(len(own), place))
     if without_report:
         told = f"Could not read table status from Fabric: {without_report}"
         failed.insert(0, with_code(told, "OM103"))
@@ -219,10 +219,10 @@ def check(
             checked=len(checked),
             problems=[asdict(problem) for problem in problems],
             service=service_record(report, without_report),
-            tables=[table_record(each) for each in found],
+            tables=[table_record(each) for each in own],
         )
     else:
-        line = "" if failed else _fine(len(checked), len(found) - len(checked), report)
+        line = "" if failed else _fine(len(checked), len(own) - len(checked), report)
     return Outcome((line,) if line else (), tuple(failed))
 
 

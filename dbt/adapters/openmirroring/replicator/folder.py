@@ -28,26 +28,14 @@ SCHEMA_SUFFIX = ".schema"
 # A folder that was dropped and recreated does not have this file.
 _FILLED_TABLE = "_mirrored_table.json"
 
-# Maximum bytes of a record. The columns of the widest table and the states of a thousand tables
-# need less.
-_LARGEST_RECORD = 4 * 2**20
-
 # bytes at the end of a file that tell it from another one of the same size
 _TAIL = 64 * 2**10
 
 # seconds for which applied files are kept
 _PROCESSED_SECONDS = 7 * 24 * 60 * 60
 
-# The bit of Windows' reparse tags that stand for another place. Python says so of links only.
-_NAME_SURROGATE = 0x20000000
-
-_KINDS = {
-    stat.S_IFREG: "a file",
-    stat.S_IFDIR: "a folder",
-    stat.S_IFLNK: "a link",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-}
+# the subfolder for applied files
+_PROCESSED = "_ProcessedFiles"
 
 
 @dataclass(frozen=True)
@@ -150,12 +138,6 @@ class TableFolder:
 
     def __enter__(self) -> TableFolder:
         """Open the folder. It raises FileNotFoundError if it does not exist any more."""
-        try:
-            str(self).encode()
-        except UnicodeEncodeError:
-            raise TableError(
-                "UnsupportedName", f"The name of {self.path} is not UTF-8. Rename the folder."
-            ) from None
         if self.path.parent.name.endswith(SCHEMA_SUFFIX):
             checked(self.path.parent, is_folder=True)
         self._open = OpenFolder(self.path)
@@ -218,7 +200,7 @@ class TableFolder:
         # no commit of the table may survive a power loss without this record
         self._open.flush()
 
-    def retire(self, files: Sequence[DataFile], processed: str) -> None:
+    def retire(self, files: Sequence[DataFile]) -> None:
         """Move applied files to a subfolder, and delete those that are there for a week.
 
         This is the specification's section "Cleanup process".
@@ -226,13 +208,13 @@ class TableFolder:
         here, at = self._open.descriptor, self._open.at
         if files:
             with suppress(FileExistsError):
-                os.mkdir(at(processed), dir_fd=here)
+                os.mkdir(at(_PROCESSED), dir_fd=here)
         try:
-            folder = checked(self.path / processed, is_folder=True)
+            folder = checked(self.path / _PROCESSED, is_folder=True)
         except FileNotFoundError:
             return
         for file in files:
-            source, target = at(file.name), at(f"{processed}/{file.name}")
+            source, target = at(file.name), at(f"{_PROCESSED}/{file.name}")
             patiently(os.rename, source, target, src_dir_fd=here, dst_dir_fd=here)
             if here is None:
                 os.utime(target)  # Windows records no time of a move
@@ -283,15 +265,14 @@ def checked(path: Path, is_folder: bool = False) -> Path:
         FileNotFoundError: if there is nothing
         TableError: if there is anything else
     """
-    state = path.lstat()
-    is_junction = getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE
-    kind = stat.S_IFLNK if is_junction else stat.S_IFMT(state.st_mode)
-    if kind == (stat.S_IFDIR if is_folder else stat.S_IFREG):
+    mode = path.lstat().st_mode
+    if stat.S_ISDIR(mode) if is_folder else stat.S_ISREG(mode):
         return path
     wanted = "a folder" if is_folder else "a regular file"
+    found = " is a link, and" if stat.S_ISLNK(mode) else ""
     raise TableError(
         "UnsupportedFile",
-        f"{path.name} is {_KINDS.get(kind, 'a device')}, and must be {wanted}. Only plain folders "
+        f"{path.name}{found} must be {wanted}. Only plain folders "
         f"and regular files are read: put {wanted} with the same content in its place. A table "
         "whose folder is removed, or becomes another one, is dropped.",
     )
@@ -312,16 +293,13 @@ def read_record(path: Path) -> dict[str, Any] | None:
     """Read a small JSON file. Return None if there is none.
 
     Raises:
-        TableError: if it is not a regular file, too large, or not a JSON object in UTF-8
+        TableError: if it is not a regular file, or not a JSON object in UTF-8
     """
     try:
-        with checked(path).open("rb") as file:
-            content = file.read(_LARGEST_RECORD + 1)
+        content = checked(path).read_bytes()
     except FileNotFoundError:
         return None
     try:
-        if len(content) > _LARGEST_RECORD:
-            raise _invalid(path, f"it has more than {_LARGEST_RECORD:,} bytes")
         record = json.loads(content.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise _invalid(path, f"it is not JSON ({error})") from None

@@ -143,7 +143,7 @@ class MirroredTable:
             f"{self.row_count:,} rows of the mirrored table."
         )
 
-    def keep_keys(self, keys: tuple[str, ...]) -> None:
+    def declare_keys(self, keys: tuple[str, ...]) -> None:
         """Store the key columns if the table has none yet (specification, "Metadata file")."""
         known = self.key_columns
         if keys == known:
@@ -173,8 +173,8 @@ class MirroredTable:
                 )
         known = self.columns
         by_case = {name.lower(): name for name in known}
-        found = {column.name: column for column in Schema.from_arrow(schema).fields}
-        for name, column in found.items():
+        of_file = {column.name: column for column in Schema.from_arrow(schema).fields}
+        for name, column in of_file.items():
             other = by_case.get(name.lower(), name)
             if other != name:
                 raise _other_columns(
@@ -187,11 +187,11 @@ class MirroredTable:
                     f"{_type(known[name])}. {self.new_load()}"
                 )
         for name, column in known.items():
-            if name not in found and not column.nullable:
+            if name not in of_file and not column.nullable:
                 raise _other_columns(
                     f"{file} has no column {name!r}; a missing column must be nullable."
                 )
-        new = [column for name, column in found.items() if name not in known]
+        new = [column for name, column in of_file.items() if name not in known]
         if new:
             self._delta.alter.add_columns([Field(c.name, c.type, nullable=True) for c in new])
 

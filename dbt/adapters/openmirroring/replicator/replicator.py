@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Container, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,9 +34,9 @@ from dbt.adapters.openmirroring.replicator.rows import (
     weight,
 )
 
-# Bytes of changes that are kept in memory. Each merge reads the whole table, so the scan merges
+# Bytes of changes that wait in memory. Each merge reads the whole table, so the scan merges
 # the changes of several files together.
-_KEPT = 64 * 2**20
+_MERGED = 64 * 2**20
 
 # Bytes of a file that are reduced and merged together. A larger file is split into parts of this
 # size, each with a commit of its own.
@@ -54,14 +53,12 @@ class Replicator:
     Args:
         landing_zone: the folder `<item>/Files/LandingZone`; tables go to
             `<item>/Tables/<schema>/<table>`, status to `<item>/Files/Monitoring`
-        processed: the subfolder of a table folder for applied files, `_ProcessedFiles` or
-            `_FilesReadyToDelete`
 
     Raises:
         ReplicatorError: if the path of the landing zone does not end in `Files/LandingZone`
     """
 
-    def __init__(self, landing_zone: Path, processed: str = "_ProcessedFiles") -> None:
+    def __init__(self, landing_zone: Path) -> None:
         if landing_zone.parts[-2:] != ("Files", "LandingZone"):
             raise ReplicatorError(
                 f"{landing_zone} is not the landing zone of a mirrored database: its path must "
@@ -71,7 +68,6 @@ class Replicator:
         self.landing_zone = landing_zone
         self.tables = landing_zone.parent.parent / "Tables"
         self.monitoring = landing_zone.parent / "Monitoring"
-        self._processed = processed
 
     def scan(self) -> list[TableReport]:
         """Apply all new files, and drop the tables whose folders are gone.
@@ -141,7 +137,7 @@ class Replicator:
                     f"{folder.path} and {first.path} are both the table {folder}.",
                 )
             with folder:
-                report = _TableScan(folder, self._path(folder), self._processed).run()
+                report = _TableScan(folder, self._path(folder)).run()
                 return report if folder.is_there() else None
         except FileNotFoundError:
             return None
@@ -149,12 +145,12 @@ class Replicator:
             return _failed(folder.schema, folder.table, error)
 
     def _drop_others(
-        self, kept: Container[Path], unreadable: Container[str]
+        self, present: Container[Path], unreadable: Container[str]
     ) -> Iterator[TableReport]:
         """Drop the tables whose folders are gone. Keep those whose schemas cannot be read."""
         for table in our_tables(self.tables):
             schema, name = table.path.parent.name, table.path.name
-            if table.path in kept or schema in unreadable:
+            if table.path in present or schema in unreadable:
                 continue
             try:
                 table.drop()
@@ -164,10 +160,7 @@ class Replicator:
 
     @contextmanager
     def _alone(self) -> Iterator[OpenFolder]:
-        """Hold the lock that allows one scan at a time: the open folder `Files/Monitoring`.
-
-        Windows locks no folder, and has a file in it for that.
-        """
+        """Open the folder `Files/Monitoring`, with a lock that allows one scan at a time."""
         if self.tables.is_symlink():
             raise ReplicatorError(
                 f"{self.tables} is a link. Put the folder that it leads to in its place: without "
@@ -181,26 +174,16 @@ class Replicator:
             raise ReplicatorError(
                 f"{self.monitoring} is not a folder. Replace it with a folder."
             ) from None
-        lock: AbstractContextManager[object] = nullcontext()
-        with closing(folder):
-            if sys.platform == "win32":
-                lock = FileLock(self.monitoring / "_lock", fallback_to_soft=False)
-            else:
-                import fcntl  # only on POSIX
-
-                assert folder.descriptor is not None
-                fcntl.flock(folder.descriptor, fcntl.LOCK_EX)
-            with lock:
-                yield folder
+        with closing(folder), FileLock(self.monitoring / "_lock", fallback_to_soft=False):
+            yield folder
 
 
 class _TableScan:
     """A scan that applies the new files of an opened table folder to the Delta table at a path."""
 
-    def __init__(self, folder: TableFolder, path: Path, processed: str) -> None:
+    def __init__(self, folder: TableFolder, path: Path) -> None:
         self._folder = folder
         self._path = path
-        self._processed = processed
         self._metadata = TableMetadata()
         self._table: MirroredTable | None = None
         self._filled = FilledTable("")
@@ -268,7 +251,7 @@ class _TableScan:
             table.drop()
         elif table and filled:
             self._table, self._filled = table, filled
-            table.keep_keys(self._metadata.key_columns)
+            table.declare_keys(self._metadata.key_columns)
 
     def _next(self, files: list[DataFile]) -> Iterator[DataFile]:
         """Yield the files to apply, up to the first missing number."""
@@ -323,7 +306,7 @@ class _TableScan:
                 table.apply(changes, keys, [file], done)
             else:
                 self._waiting.append((file, count, changes))
-        if sum(weight(changes) for _, _, changes in self._waiting) > _KEPT:
+        if sum(weight(changes) for _, _, changes in self._waiting) > _MERGED:
             self._merge()
 
     def _parts(self, rows: Rows, skipped: int = 0) -> Iterator[pa.Table]:
@@ -349,7 +332,7 @@ class _TableScan:
         return operations.set_column(operations.num_columns - 1, ROW_MARKER, markers)
 
     def _merge(self) -> None:
-        """Apply the kept changes of all files that were read, and record the files together."""
+        """Apply the changes that wait, of all files that were read, and record these together."""
         if not self._waiting or not self._table:
             return
         waiting, self._waiting = self._waiting, []
@@ -376,7 +359,7 @@ class _TableScan:
         table = self._table
         if not table:
             return
-        self._folder.retire([f for f in files if table.has_applied(f)][:-1], self._processed)
+        self._folder.retire([f for f in files if table.has_applied(f)][:-1])
         if self._applied:
             table.clean()
         # of several files with one number, only the last one stays there

@@ -67,9 +67,9 @@ _NOTEBOOK = "notebookutils"
 # Azure's clients pass a scope; `getToken` takes the short name of an audience
 _AUDIENCES = {scopes.STORAGE: "storage", scopes.FABRIC: "pbi"}
 
-# The assumed seconds until a token expires that does not say when. Azure's clients ask for a new
-# token five minutes before the old one expires, so with this value they ask after five minutes.
-_UNKNOWN_LIFETIME = 600
+# The assumed seconds until a token of a notebook expires, since Fabric does not document when.
+# Azure's clients ask for a new token five minutes before, so with this value after five minutes.
+_LIFETIME = 600
 
 
 class LoginError(RunError):
@@ -239,7 +239,7 @@ class NotebookCredential:
     """A source of tokens for the identity that a notebook or Spark job runs as."""
 
     def get_token(self, *scopes: str, **_options: Any) -> AccessToken:
-        """Get a token. Azure's clients cache it, and ask again shortly before it expires.
+        """Get a token. Azure's clients cache it, and ask again after five minutes.
 
         Args:
             scopes: one scope, that of Azure Storage or that of Fabric's REST API
@@ -267,17 +267,4 @@ class NotebookCredential:
             raise CredentialUnavailableError(
                 f"{_NOTEBOOK}.credentials.getToken({audience!r}) returned no token."
             )
-        return AccessToken(token, _expires_on(token))
-
-
-def _expires_on(token: str) -> int:
-    """Return when a token expires, in seconds since 1970: its claim `exp`, as documented.
-
-    The documentation says neither how long a token is valid, nor that every token is a JWT.
-    """
-    import jwt
-
-    try:
-        return int(jwt.decode(token, options={"verify_signature": False})["exp"])
-    except (jwt.InvalidTokenError, LookupError, TypeError, ValueError):
-        return int(time.time()) + _UNKNOWN_LIFETIME
+        return AccessToken(token, int(time.time()) + _LIFETIME)

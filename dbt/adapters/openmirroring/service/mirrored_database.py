@@ -253,14 +253,14 @@ class MirroredDatabase:
         parts: Any = json_object(body.get("definition")).get("parts")
         try:
             (payload,) = (part["payload"] for part in parts if part["path"] == _PATH)
-            found: Definition = json.loads(base64.b64decode(payload, validate=True))
-            settings = _settings_of(found)
+            definition: Definition = json.loads(base64.b64decode(payload, validate=True))
+            settings = _settings_of(definition)
             if not isinstance(settings, dict):
                 raise TypeError(f"its target is {type(settings).__name__}")
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             problem = f"{_PATH} is missing, or is not as Fabric documents it ({error!r})"
             raise FabricError(f"{doing}: {shown(problem)}") from error
-        return found
+        return definition
 
     def update(self, settings: Settings) -> dict[str, tuple[Any, Any]]:
         """Change some settings of the database.
@@ -369,16 +369,16 @@ class MirroredDatabase:
         if is_guid(self._workspace):
             return self._workspace
         doing = f"The workspace {self._workspace!r} cannot be looked up"
-        found = {
+        visible = {
             str(workspace["displayName"]): str(workspace["id"])
             for workspace in self._api.pages("GET", "workspaces", "value", doing)
         }
-        for name, id_ in found.items():
+        for name, id_ in visible.items():
             if name.casefold() == self._workspace.casefold():
                 return id_
         raise FabricError(
             f"Fabric shows this identity no workspace {self._workspace!r}. It sees "
-            f"{shown(', '.join(map(repr, sorted(found)))) or 'none'}. {NOT_FOUND}",
+            f"{shown(', '.join(map(repr, sorted(visible)))) or 'none'}. {NOT_FOUND}",
             404,
         )
 

@@ -172,23 +172,23 @@ class Service:
         report = self._report_before()
         if report is None:
             return None
-        found = report.tables.get(table)
-        if found is None and len(report.tables) >= MAX_TABLES:
+        known = report.tables.get(table)
+        if known is None and len(report.tables) >= MAX_TABLES:
             raise ServiceError(
                 f"The mirrored database has {len(report.tables):,} tables, and Fabric mirrors no "
                 f"more than {MAX_TABLES:,}: {table} would not be one of them. Nothing was "
                 "changed. Drop tables that nobody needs, or set `mirror: false`."
             )
-        if found and found.status == FAILED and not rebuilds:
+        if known and known.status == FAILED and not rebuilds:
             raise ServiceError(
-                f"The service has stopped applying {table}: {found.error or 'no reason given'}"
+                f"The service has stopped applying {table}: {known.error or 'no reason given'}"
                 ". Nothing was changed. Fix the cause, then rebuild the table with "
                 "`--full-refresh`, or with `dbt run-operation mirror_rebuild` if its rows cannot "
                 "be recomputed.",
                 code="OM708",
             )
-        if found and found.error:
-            self._warn(f"The service reports an error of {table}: {found.error}")
+        if known and known.error:
+            self._warn(f"The service reports an error of {table}: {known.error}")
         return report
 
     def check_answer(self, table: str) -> None:
@@ -337,13 +337,13 @@ def _refuse_stopped(report: ServiceReport) -> None:
 
 
 def _gave_up(what: str, report: ServiceReport, table: str) -> ServiceError:
-    found = report.tables.get(table, TableReport())
+    known = report.tables.get(table, TableReport())
     told = "; ".join(
         f"{who} {words}"
         for who, words in (
             ("the mirrored database is", report.description),
-            ("the table is", found.status),
-            ("its error is", found.error),
+            ("the table is", known.status),
+            ("its error is", known.error),
         )
         if words
     )
@@ -384,10 +384,10 @@ def refuse_lost(storage: Storage, table: TableFolder, report: ServiceReport) -> 
     journal = None if is_listed(table, report) else Journal.read(storage, table.journal)
     if journal is None:
         return
-    found = loss(table, journal, TableFiles.of(storage, table), report)
-    if found:
+    how = loss(table, journal, TableFiles.of(storage, table), report)
+    if how:
         raise ServiceError(
-            f"{found} Changes would be applied to nothing. Nothing was changed. To publish a full "
+            f"{how} Changes would be applied to nothing. Nothing was changed. To publish a full "
             f"load of the rows that Spark has ({journal.batch.table_rows:,} were published last): "
             f"dbt run-operation mirror_rebuild --args '{{table: {table}}}'",
             code="OM709",

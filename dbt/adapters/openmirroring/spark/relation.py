@@ -177,9 +177,9 @@ class StandIns:
 
     def take_all(self) -> list[OpenMirroringRelation]:
         """Return the relations that were built. From now on, they stand in for no other ones."""
-        found = [built for _, built in self._built.values()]
+        built = [built for _, built in self._built.values()]
         self._built.clear()
-        return found
+        return built
 
     def real(self, built: OpenMirroringRelation) -> OpenMirroringRelation | None:
         """Return the relation that another one stands in for, or None."""

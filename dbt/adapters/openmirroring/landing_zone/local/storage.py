@@ -49,9 +49,8 @@ _IN_USE = (errno.EBUSY, errno.ENOTEMPTY)
 # seconds between the attempts to delete such a folder
 _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 
-# Nanoseconds to add to a time. A millisecond is enough for most file systems; the coarsest ones
-# store times in steps of two seconds.
-_CLOCK_STEPS = (1_000_000, 2_000_000_000)
+# nanoseconds to add to a time, which most file systems can tell apart
+_CLOCK_STEP = 1_000_000
 
 # The bit of reparse tags that stand for another place: links and junctions. Placeholders of
 # OneDrive are reparse points without it ("Reparse Point Tags" of Windows' documentation).
@@ -65,14 +64,6 @@ _HOST = re.compile(
     r"(?:[^/@]*@)?(?:localhost|[\w-]+(?:\.[\w-]+)*\.(?:com|net|org|io|cn|us))(?::\d+)?",
     re.IGNORECASE,
 )
-
-_ODDITIES = {
-    stat.S_IFLNK: "a link",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
-}
 
 
 class LocalStorage:
@@ -94,7 +85,7 @@ class LocalStorage:
         return self.list(folder)
 
     def list(self, folder: str) -> list[Entry]:
-        found = []
+        entries = []
         with self._place("list", folder) as place, suppress(FileNotFoundError):
             for item in place.iterdir():
                 with suppress(FileNotFoundError):  # the service moves files away meanwhile
@@ -102,8 +93,8 @@ class LocalStorage:
                     odd = oddity(state)
                     is_folder = stat.S_ISDIR(state.st_mode) and not odd
                     size = state.st_size if stat.S_ISREG(state.st_mode) else 0
-                    found.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
-        return sorted(found, key=attrgetter("name"))
+                    entries.append(Entry(item.name, size, is_folder, state.st_mtime_ns, odd))
+        return sorted(entries, key=attrgetter("name"))
 
     def read(self, path: str) -> bytes | None:
         with self._place("read", path) as place:
@@ -141,11 +132,8 @@ class LocalStorage:
 
     def touch(self, path: str, after: int) -> int:
         with self._place("touch", path) as place:
-            for step in _CLOCK_STEPS:
-                modified = max(time.time_ns(), after + step)
-                patiently(os.utime, place, ns=(modified, modified))
-                if place.stat().st_mtime_ns > after:
-                    break
+            modified = max(time.time_ns(), after + _CLOCK_STEP)
+            patiently(os.utime, place, ns=(modified, modified))
             flush(place)
             return place.stat().st_mtime_ns
 
@@ -371,11 +359,10 @@ def oddity(state: os.stat_result) -> str:
 
     A junction of Windows is a link too, which Python does not say.
     """
-    if getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE:
+    if stat.S_ISLNK(state.st_mode) or getattr(state, "st_reparse_tag", 0) & _NAME_SURROGATE:
         return "a link"
-    if stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode):
-        return ""
-    return _ODDITIES.get(stat.S_IFMT(state.st_mode), "neither a file nor a folder")
+    is_plain = stat.S_ISREG(state.st_mode) or stat.S_ISDIR(state.st_mode)
+    return "" if is_plain else "neither a file nor a folder"
 
 
 @contextmanager
@@ -450,16 +437,6 @@ def flush(path: Path) -> None:
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        if sys.platform == "darwin":
-            import fcntl  # only on POSIX
-
-            try:
-                # fsync leaves the data in the cache of the disk
-                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
-                return
-            except OSError as error:
-                if error.errno not in _UNABLE:
-                    raise
         os.fsync(descriptor)
     except OSError as error:
         if error.errno not in _UNABLE or not is_folder:

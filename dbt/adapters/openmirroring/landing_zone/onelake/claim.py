@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import secrets
 import sys
 import threading
@@ -11,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from pathlib import Path
 from typing import Any
 
 from azure.core import MatchConditions
@@ -54,11 +52,6 @@ EXPIRY = LAST_CHANGE + 3 * (CONNECTING + ANSWERING)
 # attempts before giving up, because OneLake may answer inconsistently
 _CONTRADICTIONS = 10
 
-# seconds after which no record of an ended claim is needed, because the claim has expired
-_LIFETIME = 3600
-
-_HOLDER = re.compile(rb"[0-9a-f]{32}")
-
 
 class Claim:
     """A file that its holder replaces at short intervals as long as the holder is alive.
@@ -83,15 +76,10 @@ class Claim:
 
     Args:
         blob: the client for the file
-        ended: a folder, which need not exist, with an empty file for each claim that a run of
-            this machine has ended, but could not delete, e.g. because its token had expired. Such
-            a run changes nothing more, so the next one does not wait until the claim expires.
-            There is no file for a killed run: its last request may still arrive
     """
 
-    def __init__(self, blob: BlobClient, ended: Path | None = None) -> None:
+    def __init__(self, blob: BlobClient) -> None:
         self._blob = blob
-        self._others = ended
         self._holder = secrets.token_hex(16).encode()
         self._etag = ""
         self._renewed = 0.0
@@ -111,14 +99,14 @@ class Claim:
         seen = None
         contradictions = 0
         while not self._put(seen.etag if seen and seen.is_over else None):
-            found = self._look()
-            if found and seen and found.etag != seen.etag:
+            there = self._look()
+            if there and seen and there.etag != seen.etag:
                 return False
-            if found and not found.is_over:
+            if there and not there.is_over:
                 if not seen:
                     waits()
                 time.sleep(RENEWAL)
-            elif not found or (seen and seen.is_over):
+            elif not there or (seen and seen.is_over):
                 # just released or taken over, or OneLake refuses for an unknown reason
                 contradictions += 1
                 if contradictions == _CONTRADICTIONS:
@@ -128,7 +116,7 @@ class Claim:
                         "was changed; run again later."
                     )
                 time.sleep(PAUSE)
-            seen = found
+            seen = there
         try:
             self._renewing.start()
         except BaseException:
@@ -153,18 +141,12 @@ class Claim:
     def release(self) -> None:
         self._ended.set()
         self._renewing.join()
-        if not self._delete() and self._others:
-            record_ended(self._others, self._holder)
+        self._delete()
 
-    def _delete(self) -> bool:
-        """Delete the file. Return whether it is certainly gone, or that of another run."""
-        try:
+    def _delete(self) -> None:
+        # if it cannot be deleted, e.g. because the token has expired, it expires
+        with suppress(AzureError, MirrorError):
             self._blob.delete_blob(etag=self._etag, match_condition=MatchConditions.IfNotModified)
-        except (ResourceNotFoundError, ResourceModifiedError):
-            return True
-        except (AzureError, MirrorError):
-            return False  # it expires
-        return True
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEWAL):
@@ -183,16 +165,16 @@ class Claim:
         try:
             answer = self._blob.upload_blob(self._holder, overwrite=bool(etag), **condition)
         except (ResourceExistsError, ResourceModifiedError):
-            found = self._look()
-            if found and found.holder == self._holder:
+            there = self._look()
+            if there and there.holder == self._holder:
                 # an earlier attempt succeeded, but its answer was lost
-                return self._put(found.etag)
+                return self._put(there.etag)
             return False
         self._etag = answer["etag"]
         self._renewed = asked
         return True
 
-    def _look(self) -> _Found | None:
+    def _look(self) -> _ClaimFile | None:
         answers: list[PipelineResponse[Any, Any]] = []
         try:
             download = self._blob.download_blob(raw_response_hook=answers.append)
@@ -201,38 +183,21 @@ class Claim:
         now = parsedate_to_datetime(answers[-1].http_response.headers["Date"])
         properties = download.properties
         age = (now - properties.last_modified).total_seconds()
-        holder = download.readall()
-        is_over = age > EXPIRY or (self._others is not None and has_ended(self._others, holder))
-        return _Found(holder, properties.etag, is_over)
+        return _ClaimFile(download.readall(), properties.etag, age > EXPIRY)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ClaimFile:
     """A claim file that exists.
 
     Args:
         holder: the content of the file, which identifies its holder
-        is_over: whether its holder has ended, or has not renewed it in time
+        is_over: whether its holder has not renewed it in time
     """
 
     holder: bytes
     etag: str
     is_over: bool
-
-
-def record_ended(folder: Path, holder: bytes) -> None:
-    """Record that the holder of a claim has ended. Without a record, the next run waits."""
-    with suppress(OSError):
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / holder.decode()).touch()
-        for record in folder.iterdir():
-            if time.time() - record.stat().st_mtime > _LIFETIME:
-                record.unlink(missing_ok=True)
-
-
-def has_ended(folder: Path, holder: bytes) -> bool:
-    """Check whether the holder of a claim has ended, whose name anybody can have written."""
-    return bool(_HOLDER.fullmatch(holder)) and (folder / holder.decode()).exists()
 
 
 def _now() -> float:

@@ -13,7 +13,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from hashlib import md5
 from operator import attrgetter
-from pathlib import Path
 from typing import IO, Any, cast
 from urllib.parse import quote
 
@@ -223,10 +222,10 @@ class StagingFolder:
         Raises:
             OSError: if the subfolder does not exist or cannot be read
         """
-        found = self._files.ls(f"{self._root}/{folder}", detail=True)
+        entries = self._files.ls(f"{self._root}/{folder}", detail=True)
         sizes = {
             str(entry["name"]).rpartition("/")[2]: int(entry["size"])
-            for entry in found
+            for entry in entries
             if entry["type"] == "file"
         }
         return {name: size for name, size in sorted(sizes.items()) if name[:1] not in "._"}
@@ -289,7 +288,6 @@ class OneLakeStorage:
         staging: the folder with files for upload; None if they are written to OneLake
         progress: called with the progress of uploads
         tell: called with a message for the user
-        ended: the folder of claims that earlier runs of this machine could not delete
     """
 
     def __init__(
@@ -298,7 +296,6 @@ class OneLakeStorage:
         staging: StagingFolder | None = None,
         progress: Progress | None = None,
         tell: Callable[[str], object] = str,
-        ended: Path | None = None,
     ) -> None:
         self._client = client
         self._files = client.files
@@ -306,7 +303,6 @@ class OneLakeStorage:
         self._staging = staging
         self._progress = progress
         self._tell = tell
-        self._ended = ended
         self._claims: list[Claim] = []
         self._changed: list[str] = []
         """The paths of the changes that were begun."""
@@ -334,13 +330,13 @@ class OneLakeStorage:
         """
         with self._explained("list", folder):
             try:
-                found = list(self._files.get_paths(self._path(folder), recursive=recursive))
+                listed = list(self._files.get_paths(self._path(folder), recursive=recursive))
             except ResourceNotFoundError:
                 return {}
         # if the path has GUIDs, OneLake may return names with another prefix of the same depth
         depth = self._client.place.root.count("/") + 1
         folders: ByFolder = {}
-        for item in found:
+        for item in listed:
             *parents, name = item.name.split("/")[depth:]
             size = 0 if item.is_directory else item.content_length
             if not name.startswith(CLAIM):
@@ -360,12 +356,12 @@ class OneLakeStorage:
     def read(self, path: str) -> bytes | None:
         with self._explained("read", path):
             try:
-                found = self._blobs.get_blob_client(self._path(path)).download_blob()
+                download = self._blobs.get_blob_client(self._path(path)).download_blob()
             except ResourceNotFoundError:
                 return None
-            if found.size > MAX_RECORD:
+            if download.size > MAX_RECORD:
                 raise too_large(f"{path} in {self._where}")
-            return found.readall()
+            return download.readall()
 
     def write(self, path: str, content: bytes) -> None:
         with self._explained("write", path):
@@ -426,7 +422,7 @@ class OneLakeStorage:
         """Hold a folder with a file beside it. `Claim` explains why this is safe."""
         *above, name = below_root(folder)
         file = self._blobs.get_blob_client(self._path("/".join((*above, f"{CLAIM}{name}"))))
-        claim = Claim(file, self._ended)
+        claim = Claim(file)
         with self._explained("lock", folder):
             if not claim.take(lambda: self._tell(_WAITING.format(f"{self._where}/{folder}"))):
                 raise ConcurrentPublicationError(
@@ -509,22 +505,22 @@ class OneLakeStorage:
                 )
         except (ResourceExistsError, ResourceModifiedError, ResourceNotFoundError):
             # an earlier attempt may have succeeded, although its answer was lost
-            found, left = self._look(target), self._look(source)
-            if not found and not left:
+            there, left = self._look(target), self._look(source)
+            if not there and not left:
                 raise
             # a rename may change the ETag
-            if found and (left or (found.size, found.md5) != (staged.size, staged.md5)):
+            if there and (left or (there.size, there.md5) != (staged.size, staged.md5)):
                 raise self._exists(target) from None
             return not left
         return True
 
     def _look(self, path: str) -> OneLakeFile | None:
         try:
-            found = self._blobs.get_blob_client(self._path(path)).get_blob_properties()
+            properties = self._blobs.get_blob_client(self._path(path)).get_blob_properties()
         except ResourceNotFoundError:
             return None
-        digest = found.content_settings.content_md5
-        return OneLakeFile(found.etag, found.size, bytes(digest) if digest else None)
+        digest = properties.content_settings.content_md5
+        return OneLakeFile(properties.etag, properties.size, bytes(digest) if digest else None)
 
     def _exists(self, path: str) -> PathExistsError:
         return PathExistsError(

@@ -153,13 +153,13 @@ class Lease:
         """Return the JVM, which the next command may use within so many seconds; 0 ends it.
 
         Returns:
-            whether it is kept
+            whether it stays ready
         """
         if self.gateway:
             disconnect(self.gateway)
         self.send(returned=seconds)
         with suppress(ConnectionError):
-            return bool(self.answer()["kept"])
+            return bool(self.answer()["stays_ready"])
         return False
 
 
@@ -185,10 +185,10 @@ def take(
 
     def taken() -> Lease | None:
         nonlocal differing
-        found = _ask(home, inherited)
-        if isinstance(found, Lease):
-            return found
-        differing = found or differing
+        asked = _ask(home, inherited)
+        if isinstance(asked, Lease):
+            return asked
+        differing = asked or differing
         lock = os.open(home, os.O_RDONLY)
         try:
             if keeper.has_locked(lock):
@@ -209,7 +209,7 @@ def in_turn(home: Path, attempt: Callable[[], T | None]) -> T:
         SparkInUseError: if another process uses Spark for too long
     """
     started, is_told = time.monotonic(), False
-    while not (found := attempt()):
+    while not (result := attempt()):
         waited = time.monotonic() - started
         if waited > _TELL_AFTER and not is_told:
             is_told = True
@@ -223,7 +223,7 @@ def in_turn(home: Path, attempt: Callable[[], T | None]) -> T:
                 code="OM601",
             )
         time.sleep(0.1)
-    return found
+    return result
 
 
 def stop_spark(home: Path) -> str:

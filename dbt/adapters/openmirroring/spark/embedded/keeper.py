@@ -42,9 +42,8 @@ _LONGEST_END = 120.0
 # seconds between two looks at what can end an idle JVM
 _PAUSE = 0.25
 
-# Clients that have not sent the secret: for so many seconds, and so many at the same time.
+# seconds in which a client sends the secret, and reads an answer
 _LONGEST_GREETING = 1.0
-_MOST_STRANGERS = 32
 
 
 def has_locked(descriptor: int) -> bool:
@@ -76,16 +75,6 @@ class _Client:
             raise ConnectionError
         self._received += received
 
-    def has_greeted(self, secret: str) -> bool:
-        """Return whether the first line has arrived, or raise ConnectionError if it is another."""
-        greeting = f"{secret}\n".encode()
-        if not greeting.startswith(self._received[: len(greeting)]):
-            raise ConnectionError
-        if len(self._received) < len(greeting):
-            return False
-        self._received = self._received[len(greeting) :]
-        return True
-
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages that have arrived, or raise ConnectionError if they are none."""
         *lines, self._received = self._received.split(b"\n")
@@ -114,7 +103,6 @@ class Keeper:
         self._register = Path(given["register"])
         self._inherited: dict[str, str] = given["inherited"]
         self._secret, self._proof = os.urandom(32).hex(), os.urandom(32).hex()
-        self._strangers: dict[_Client, float] = {}  # the oldest first, and when they must go
         self._ready: dict[str, Any] = {}
         self._commands = 1
         self._ends_at = float("inf")
@@ -144,13 +132,11 @@ class Keeper:
             assert self._holder
             self._holder.send(jvm=self._jvm.pid)
             while self._jvm.poll() is None and not self._must_end():
-                now = time.monotonic()  # who has sent the secret by now is heard first
                 for key, _ in self._selector.select(_PAUSE):
                     if key.data:
                         self._handle(key.data)
                     else:
                         self._accept()
-                self._turn_strangers_away(now)
         finally:
             self._end()
 
@@ -161,30 +147,21 @@ class Keeper:
         return time.monotonic() > self._ends_at or not self._is_recorded() or self._is_replaced()
 
     def _accept(self) -> None:
-        try:
-            connection, _ = self._listener.accept()
-        except OSError:  # no descriptor is left until strangers have gone
-            time.sleep(0.01)
-            return
-        connection.settimeout(_LONGEST_GREETING)  # who does not read stops nobody
-        client = _Client(connection)
-        self._strangers[client] = time.monotonic() + _LONGEST_GREETING
-        self._selector.register(connection, selectors.EVENT_READ, client)
-
-    def _turn_strangers_away(self, now: float) -> None:
-        """Disconnect those that had not greeted in time, and the oldest of too many."""
-        for client, deadline in list(self._strangers.items()):
-            if now > deadline or len(self._strangers) > _MOST_STRANGERS:
-                self._disconnect(client)
+        """Take a client that sends the secret at once, and disconnect any other."""
+        connection, _ = self._listener.accept()
+        connection.settimeout(_LONGEST_GREETING)
+        greeting = f"{self._secret}\n".encode()
+        with suppress(OSError):
+            if connection.recv(len(greeting)) == greeting:
+                client = _Client(connection)
+                client.send(proof=self._proof)
+                self._selector.register(connection, selectors.EVENT_READ, client)
+                return
+        connection.close()
 
     def _handle(self, client: _Client) -> None:
         try:
             client.receive()
-            if client in self._strangers:
-                if not client.has_greeted(self._secret):
-                    return
-                del self._strangers[client]
-                client.send(proof=self._proof)
             for message in client.messages():
                 self._answer(client, message)
         except (ConnectionError, KeyError, ValueError, TypeError):
@@ -193,7 +170,6 @@ class Keeper:
     def _disconnect(self, client: _Client) -> None:
         if client is self._holder:
             self._jvm.kill()  # the command has ended without returning its lease
-        self._strangers.pop(client, None)
         self._selector.unregister(client.connection)
         client.connection.close()
 
@@ -218,17 +194,17 @@ class Keeper:
             client.send(busy=0)
 
     def _take_back(self, client: _Client, seconds: float) -> None:
-        """Take back the lease. The JVM is kept for so many seconds."""
+        """Take back the lease. The JVM stays ready for so many seconds."""
         import fcntl  # only on POSIX
 
-        is_kept = seconds > 0 and self._commands < _MOST_COMMANDS
-        self._ends_at = time.monotonic() + seconds if is_kept else 0.0
+        stays_ready = seconds > 0 and self._commands < _MOST_COMMANDS
+        self._ends_at = time.monotonic() + seconds if stays_ready else 0.0
         self._holder = None
-        if is_kept:
+        if stays_ready:
             self._inherited = self._seen(self._inherited)
             self._name_in_register()
             fcntl.flock(self._lock, fcntl.LOCK_UN)
-        client.send(kept=is_kept)
+        client.send(stays_ready=stays_ready)
 
     def _seen(self, inherited: dict[str, str]) -> dict[str, str]:
         """Return what a JVM inherits, with the metastore that is there now.

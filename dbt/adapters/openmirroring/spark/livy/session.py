@@ -78,7 +78,7 @@ class LivySession:
     Args:
         options: those of a new session
         records: a folder for the records of the project's sessions
-        is_kept: whether the session stays for later commands
+        stays: whether the session stays for later commands
         threads: of dbt
         identity: whose session it is; another identity gets one of its own
     """
@@ -88,14 +88,14 @@ class LivySession:
         client: LivyClient,
         options: Mapping[str, Any],
         records: Path,
-        is_kept: bool = False,
+        stays: bool = False,
         threads: int = 1,
         identity: Sequence[str | None] = (),
     ) -> None:
         self._client = client
         self._options = dict(options)
         self._records = records
-        self._is_kept = is_kept
+        self._stays = stays
         self._threads = threads
         # a hash, because options may have secrets
         made_for = json.dumps([self._options, list(identity)], sort_keys=True, default=str)
@@ -122,7 +122,7 @@ class LivySession:
         with self._lock:
             self._stop_if(cancelled)
             if self._conversation is None or self._conversation.ended:
-                session = self._found(cancelled) or self._started(cancelled)
+                session = self._reused(cancelled) or self._started(cancelled)
                 self._conversation = Conversation(self._client, session, DRIVER, self._threads)
                 if self._over.is_set():  # `end` has not seen the session
                     self.end()
@@ -136,7 +136,7 @@ class LivySession:
         record = self._record
         if talk is None or record is None:
             return
-        if talk.end(self._is_kept) and self._is_kept and not talk.ended:
+        if talk.end(self._stays) and self._stays and not talk.ended:
             self._write(record, talk.session, is_used=False)
             record.release()
         else:
@@ -158,31 +158,31 @@ class LivySession:
                 told = f"{error.text} It ends by itself when it has been idle for some time."
                 logger.warning(with_code(told, error.code))
 
-    def _found(self, cancelled: threading.Event) -> str | None:
+    def _reused(self, cancelled: threading.Event) -> str | None:
         """Return a session that an earlier command has left, None if there is none.
 
         Nothing that the earlier command has started runs on in it. A session of a killed command
         that is not used again is ended, and one with other options or of another identity.
         """
-        found = None
+        taken = None
         for record in left_records(self._records):
             left = record.read()
             if left is None:
                 record.remove()
             elif left.url != self._client.url:
                 record.release()
-            elif self._may_use(left) and not found and self._takes(left.session, cancelled):
-                found, self._record = left.session, record
-                self._write(record, found, is_used=True)
-            elif left.is_used or self._is_kept:
+            elif self._may_use(left) and not taken and self._takes(left.session, cancelled):
+                taken, self._record = left.session, record
+                self._write(record, taken, is_used=True)
+            elif left.is_used or self._stays:
                 self._end_left(left.session, cancelled)
                 record.remove()
             else:
                 record.release()
-        return found
+        return taken
 
     def _may_use(self, left: SessionRecord) -> bool:
-        return self._is_kept and left.made_for == self._made_for
+        return self._stays and left.made_for == self._made_for
 
     def _takes(self, session: str, cancelled: threading.Event) -> bool:
         """Let a session of an earlier command begin anew. Return whether it does."""
