@@ -64,14 +64,15 @@ class Client:
 class Keeper:
     """A keeper that a command has just started."""
 
-    def __init__(self, home: Path, register: Path | None = None) -> None:
+    def __init__(self, home: Path, register: Path | None = None, descriptors: int = 0) -> None:
         home.mkdir(exist_ok=True)
         self.home = home
         ours, theirs = socket.socketpair()
         lock = os.open(home, os.O_RDONLY)
         fcntl.flock(lock, fcntl.LOCK_EX)
         given = [theirs.fileno(), lock]
-        command = [sys.executable, "-I", "-S", program.__file__, *map(str, given)]
+        limit = ["sh", "-c", f'ulimit -n {descriptors or "$(ulimit -n)"}; exec "$@"', "sh"]
+        command = [*limit, sys.executable, "-I", "-S", program.__file__, *map(str, given)]
         subprocess.run(command, pass_fds=given, start_new_session=True, check=True)
         theirs.close()
         os.close(lock)
@@ -298,6 +299,33 @@ def test_who_sends_the_secret_by_and_by_is_disconnected(keeper: Keeper) -> None:
     stranger = keeper.connect(keeper.record["secret"][:-1])
 
     assert stranger.is_disconnected()
+
+
+def test_more_connections_of_others_than_a_keeper_may_have_end_no_jvm_that_is_in_use(
+    tmp_path: Path,
+) -> None:
+    keeper = Keeper(tmp_path / "home", descriptors=32)
+    others = [keeper.connect() for _ in range(70)]
+
+    assert keeper.first.say(returned=60) == {"kept": True}
+
+    assert all(other.is_disconnected() for other in others)
+    assert is_alive(keeper.jvm)
+    keeper.ask()[0].say(returned=0)
+    keeper.wait_until_ended()
+
+
+def test_many_connections_of_others_neither_keep_a_command_from_a_jvm_nor_stay(
+    keeper: Keeper,
+) -> None:
+    keeper.first.say(returned=60)
+    others = [keeper.connect() for _ in range(252)]
+
+    assert "granted" in keeper.ask()[1]
+
+    descriptors = Path(f"/proc/{parent_of(keeper.jvm)}/fd")
+    assert len(list(descriptors.iterdir())) < 64
+    assert all(other.is_disconnected() for other in others)
 
 
 def test_a_client_that_asks_without_sense_ends_no_jvm(keeper: Keeper) -> None:

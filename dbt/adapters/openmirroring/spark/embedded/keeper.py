@@ -42,8 +42,9 @@ _LONGEST_END = 120.0
 # seconds between two looks at what can end an idle JVM
 _PAUSE = 0.25
 
-# seconds in which a client sends the secret, and reads an answer
+# Clients that have not sent the secret: for so many seconds, and so many at the same time.
 _LONGEST_GREETING = 1.0
+_MOST_STRANGERS = 32
 
 
 def has_locked(descriptor: int) -> bool:
@@ -75,6 +76,16 @@ class _Client:
             raise ConnectionError
         self._received += received
 
+    def has_greeted(self, secret: str) -> bool:
+        """Return whether the first line has arrived, or raise ConnectionError if it is another."""
+        greeting = f"{secret}\n".encode()
+        if not greeting.startswith(self._received[: len(greeting)]):
+            raise ConnectionError
+        if len(self._received) < len(greeting):
+            return False
+        self._received = self._received[len(greeting) :]
+        return True
+
     def messages(self) -> list[dict[str, Any]]:
         """Return the messages that have arrived, or raise ConnectionError if they are none."""
         *lines, self._received = self._received.split(b"\n")
@@ -103,6 +114,7 @@ class Keeper:
         self._register = Path(given["register"])
         self._inherited: dict[str, str] = given["inherited"]
         self._secret, self._proof = os.urandom(32).hex(), os.urandom(32).hex()
+        self._strangers: dict[_Client, float] = {}  # the oldest first, and when they must go
         self._ready: dict[str, Any] = {}
         self._commands = 1
         self._ends_at = float("inf")
@@ -132,11 +144,13 @@ class Keeper:
             assert self._holder
             self._holder.send(jvm=self._jvm.pid)
             while self._jvm.poll() is None and not self._must_end():
+                now = time.monotonic()  # who has sent the secret by now is heard first
                 for key, _ in self._selector.select(_PAUSE):
                     if key.data:
                         self._handle(key.data)
                     else:
                         self._accept()
+                self._turn_strangers_away(now)
         finally:
             self._end()
 
@@ -147,21 +161,30 @@ class Keeper:
         return time.monotonic() > self._ends_at or not self._is_recorded() or self._is_replaced()
 
     def _accept(self) -> None:
-        """Take a client that sends the secret at once, and disconnect any other."""
-        connection, _ = self._listener.accept()
-        connection.settimeout(_LONGEST_GREETING)
-        greeting = f"{self._secret}\n".encode()
-        with suppress(OSError):
-            if connection.recv(len(greeting)) == greeting:
-                client = _Client(connection)
-                client.send(proof=self._proof)
-                self._selector.register(connection, selectors.EVENT_READ, client)
-                return
-        connection.close()
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # no descriptor is left until strangers have gone
+            time.sleep(0.01)
+            return
+        connection.settimeout(_LONGEST_GREETING)  # who does not read stops nobody
+        client = _Client(connection)
+        self._strangers[client] = time.monotonic() + _LONGEST_GREETING
+        self._selector.register(connection, selectors.EVENT_READ, client)
+
+    def _turn_strangers_away(self, now: float) -> None:
+        """Disconnect those that had not greeted in time, and the oldest of too many."""
+        for client, deadline in list(self._strangers.items()):
+            if now > deadline or len(self._strangers) > _MOST_STRANGERS:
+                self._disconnect(client)
 
     def _handle(self, client: _Client) -> None:
         try:
             client.receive()
+            if client in self._strangers:
+                if not client.has_greeted(self._secret):
+                    return
+                del self._strangers[client]
+                client.send(proof=self._proof)
             for message in client.messages():
                 self._answer(client, message)
         except (ConnectionError, KeyError, ValueError, TypeError):
@@ -170,6 +193,7 @@ class Keeper:
     def _disconnect(self, client: _Client) -> None:
         if client is self._holder:
             self._jvm.kill()  # the command has ended without returning its lease
+        self._strangers.pop(client, None)
         self._selector.unregister(client.connection)
         client.connection.close()
 
