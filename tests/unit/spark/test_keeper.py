@@ -307,7 +307,7 @@ def test_more_connections_of_others_than_a_keeper_may_have_end_no_jvm_that_is_in
     keeper = Keeper(tmp_path / "home", descriptors=32)
     others = [keeper.connect() for _ in range(70)]
 
-    assert keeper.first.say(returned=60) == {"kept": True}
+    assert keeper.first.say(returned=60) == {"stays_ready": True}
 
     assert all(other.is_disconnected() for other in others)
     assert is_alive(keeper.jvm)
