@@ -98,6 +98,9 @@ def test_a_dry_run_fails_where_a_run_would_hold_rows_or_finish_a_batch(tmp_path:
     world.kill_before(publication_of(2))
     with pytest.raises(MirrorError, match="A dry run changes nothing"):
         dry_run(world)
+    world.dry_run, world.spark.tables = True, {}
+    with pytest.raises(MirrorError, match="A dry run changes nothing"):
+        world.restore()
 
     assert world.mirrored == list(BEFORE)
 

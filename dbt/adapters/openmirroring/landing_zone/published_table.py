@@ -54,20 +54,14 @@ class PublishedTable:
         self._superseded: Manifest | None = None
         """A batch that was never completed. It may have begun the table folder."""
 
-    def open(self) -> None:
-        """Read the journal of the last publication.
+    def pending(self) -> Manifest | None:
+        """Read the journal, and return the batch that an interrupted run has left, if any.
 
         Raises:
-            MirrorError: if an interrupted run has left a batch to complete, or a record is damaged
+            MirrorError: if a record is damaged
         """
         self.last = self.journal()
-        pending = self._pending()
-        if pending:
-            raise MirrorError(
-                f"An earlier run has committed batch {pending.batch.id} of {self.table}, and was "
-                "interrupted. A dry run changes nothing, so it cannot finish it. Run "
-                "`dbt run-operation mirror_recover` with a target that is no dry run."
-            )
+        return self._pending()
 
     @property
     def last_build(self) -> str | None:

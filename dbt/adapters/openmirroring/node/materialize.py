@@ -168,8 +168,9 @@ def _previewed(
 ) -> MirrorResponse:
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = PublishedTable(destination.storage(), folder, node.owner)
-    table.open()
+    manifest = table.pending()
     attempt = Attempt(node, destination, table, scratch, target)
+    attempt.manifest = manifest
     if attempt.look().is_ahead or attempt.build not in (None, table.last_build):
         attempt.held = table.held_record()
         attempt.look()

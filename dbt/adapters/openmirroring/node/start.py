@@ -15,7 +15,7 @@ from dataclasses import replace
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, is_another_zone
-from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
@@ -392,6 +392,13 @@ class Attempt(Table):
             case Refused.FOREIGN | Refused.FOLDER_LOST:
                 assert self._refused, "a look has found it"
                 return self._refused
+            case Refused.COMMITTED:
+                assert self.manifest, "it was committed"
+                return MirrorError(
+                    f"An earlier run has committed batch {self.manifest.batch.id} of {target}, "
+                    "and was interrupted. A dry run changes nothing, so it cannot finish it. Run "
+                    "`dbt run-operation mirror_recover` with a target that is no dry run."
+                )
             case Refused.STALE:
                 return refuse_stale_compilation()
             case Refused.OUT_OF_STEP:

@@ -314,5 +314,5 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
         start.refuse_foreign,
         start.compare,
     ),
-    Restore: (start.keep_rows, start.fetch),
+    Restore: (start.refuse_interrupted, start.keep_rows, start.fetch),
 }
