@@ -210,8 +210,16 @@ def lose_folder(world: World) -> World | None:
 
 
 def lose_kept_folder(world: World) -> World | None:
+    return lose_folders(world, lambda kind: kind == PUBLISHED)
+
+
+def lose_other_folders(world: World) -> World | None:
+    return lose_folders(world, lambda kind: kind != PUBLISHED)
+
+
+def lose_folders(world: World, of: Callable[[str], bool]) -> World | None:
     beside = [
-        (each, replace(table, is_lost=True) if each.kind == PUBLISHED else table)
+        (each, replace(table, is_lost=True) if of(each.kind) else table)
         for each, table in world.beside
     ]
     changed = replace(world, beside=tuple(beside))
@@ -240,7 +248,7 @@ def finish_elsewhere(world: World) -> World | None:
 HANDS = (
     *(change_rows, replace_rows, drop_table, replace_table, lose_spark, lose_staged_files),
     *(delete_the_manifest, remove_old_versions, check_sql, finish_elsewhere),
-    *(damage_the_held_record, lose_folder, lose_kept_folder, come_back),
+    *(damage_the_held_record, lose_folder, lose_kept_folder, lose_other_folders, come_back),
 )
 
 
@@ -258,7 +266,8 @@ def check_action(before: World, after: World, what: str) -> None:
         # the next publication is a full load, whatever is beside
         is_superseded |= after.manifest is None and after.mirror is None
         assert is_superseded or any(map(after.has_copy_of, known)), what
-    if before.relation is None and any(table.is_unmirrored for table in before.tables):
+    unmirrored = [table for table in before.tables if table.is_unmirrored and not table.is_lost]
+    if before.relation is None and unmirrored:
         assert any(table.is_unmirrored for table in after.tables), what
 
 
@@ -675,10 +684,10 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
 
 ASKED: tuple[dict[str, Any], ...] = (
     {},
-    {"rows": Rows.PUBLISHED, "has_folder": True, "elsewhere": "", "is_touched": False},
-    {"rows": Rows.PUBLISHED, "has_folder": True, "elsewhere": "elsewhere"},
-    {"rows": Rows.PUBLISHED, "has_folder": False, "elsewhere": ""},
-    {"rows": Rows.FOREIGN, "has_folder": True, "elsewhere": "", "is_touched": True},
+    {"rows": Rows.PUBLISHED, "elsewhere": "", "is_touched": False},
+    {"rows": Rows.PUBLISHED, "elsewhere": "elsewhere"},
+    {"rows": Rows.PUBLISHED, "elsewhere": "", "lost": (Beside(PUBLISHED, "1"),)},
+    {"rows": Rows.FOREIGN, "elsewhere": "", "is_touched": True},
     {"version": "3"},
     {"version": "3", "is_touched": True, "rows": Rows.FOREIGN},
 )
@@ -726,7 +735,7 @@ def check_start(facts: Facts, intent: Intent, move: Move) -> None:
             assert facts.published == facts.last
             is_same = facts.is_ahead or not facts.last or facts.rows is Rows.PUBLISHED
             assert is_same
-            assert facts.has_folder or not is_there or facts.marked.is_view
+            assert facts.relation is not Relation.LOST
         case Rebuild():
             assert facts.last or is_rebuilt or isinstance(intent, Publish) or facts.held
         case Fetch():
@@ -735,7 +744,7 @@ def check_start(facts: Facts, intent: Intent, move: Move) -> None:
         case Refused.FOREIGN:
             assert facts.rows is Rows.FOREIGN
         case Refused.FOLDER_LOST:
-            assert facts.has_folder is False
+            assert facts.relation is Relation.LOST or facts.lost
         case Refused.RECORD_DAMAGED:
             assert facts.is_held_damaged
         case Note(_, published):
@@ -747,15 +756,14 @@ def check_start(facts: Facts, intent: Intent, move: Move) -> None:
             assert facts.published
             assert not isinstance(facts.baseline, Kept)
         case Drop(table) | Rename(table):
-            assert table in facts.beside
+            assert table in (*facts.beside, *facts.lost)
             is_copy = isinstance(intent, EndCode) and facts.is_touched is False
+            is_copy |= table in facts.lost
             assert table != Beside(PUBLISHED, facts.last or "") or is_copy
         case Restate(build):
             assert build != facts.last
         case Look.AT_ROWS:
             assert facts.rows is Rows.UNKNOWN
-        case Look.AT_FOLDER:
-            assert facts.has_folder is None
         case Look.AT_CODE:
             assert facts.is_touched is None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
@@ -16,6 +17,7 @@ from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.reuse import TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ROLES_OF_ROWS,
+    folder_lost,
     give_back,
     leftovers,
     remove_dropped,
@@ -60,6 +62,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Itself,
     Kept,
     Marked,
+    Missing,
     Part,
     Recover,
     Relation,
@@ -98,6 +101,7 @@ def recover(table: Table, is_rebuilt: bool = False) -> Manifest | None:
     assert publication, "only a publication finishes a batch"
     give_back(warehouse, target)
     table.manifest = manifest = publication.pending()
+    table.look_for_folders()
     snapshot, held = warehouse.found(target), publication.held
     if held and snapshot and snapshot.build not in (None, held.build):
         # another run has made the snapshot go ahead since dbt listed the relations
@@ -132,8 +136,13 @@ class Table:
     taking: TakenRows | None = None
     read_from: OpenMirroringRelation | None = None
     _known: Facts = field(default_factory=Facts)
+    # the folders that are gone of tables beside the relation, and of itself
+    _gone: dict[Beside | None, Path] = field(default_factory=dict)
     _lost: StagedFilesLostError | None = None
     _state: str | None = None
+
+    def __post_init__(self) -> None:
+        self.look_for_folders()
 
     def advance(self, intent: Intent) -> Start | Done:
         """Do what the protocol says, until nothing is left to do.
@@ -164,6 +173,11 @@ class Table:
 
     def _refusal(self, why: Refused, _: Intent) -> DbtRuntimeError:
         match why:
+            case Refused.FOLDER_LOST:
+                published = Beside(PUBLISHED, self.facts.last or "")
+                lost = None if None in self._gone else published
+                table = self._beside[lost] if lost else self.target
+                return folder_lost(self._gone[lost], table, self.target)
             case Refused.FILES_LOST:
                 assert self._lost, "it was found before"
                 return self._lost
@@ -184,7 +198,7 @@ class Table:
         manifest, place = self.manifest, Relation.MISSING
         found, marks = self.warehouse.found(self.target), self.marks or Marks()
         if found:
-            place = Relation.THERE
+            place = Relation.LOST if None in self._gone else Relation.THERE
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
         is_view = bool(found and found.is_view)
@@ -199,7 +213,8 @@ class Table:
             is_superseded=bool(records and records.is_superseded),
             is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
-            beside=tuple(self._beside),
+            beside=tuple(each for each in self._beside if each not in self._gone),
+            lost=tuple(each for each in self._beside if each in self._gone),
             marked=Marked(marks.build, marks.published, marks.unmirrored, is_view),
         )
 
@@ -212,14 +227,24 @@ class Table:
             self.marks = self.warehouse.marks(self.warehouse.found(self.target))
         return self.facts
 
+    def look_for_folders(self) -> None:
+        """Find out which tables have lost their folders, with all rows."""
+        self._gone = {}
+        for each in (None, *self._beside):
+            table = self._beside[each] if each else self.warehouse.found(self.target)
+            if folder := self.warehouse.lost_folder(table):
+                self._gone[each] = folder
+
     def look_again(self) -> None:
         """Find them after code of the user, which may have changed what dbt has listed."""
         warehouse, before, found = self.warehouse, self.marks, self.warehouse.found(self.target)
         self._forget()
         self._know(rows=Rows.UNKNOWN)
         self.read_from = None
+        self.look_for_folders()
         try:
-            self.marks = Marks.of(warehouse.properties(self.target))
+            is_lost = None in self._gone
+            self.marks = Marks() if is_lost else Marks.of(warehouse.properties(self.target))
         except DbtDatabaseError:
             warehouse.list_again(self.target)
             if warehouse.found(self.target):
@@ -244,6 +269,8 @@ class Table:
                 found = found.incorporate(version=version)
             case Itself() if self.read_from:
                 found = self.read_from
+            case Missing():
+                found = None
         return found
 
     @cached_property
@@ -308,9 +335,11 @@ class Table:
                 self.marks = Marks(following.id)
             case Drop(left):
                 self.warehouse.drop(self._beside[left])
+                self._gone.pop(left, None)
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
+                self._gone.pop(None, None)
             case Note():
                 self._note(action)
             case Step.UNMIRROR:
@@ -324,7 +353,7 @@ class Table:
                 self.warehouse.replaced(self.target)
                 self._know(part=Part.MARKED)
             case Look.AT_NEXT:
-                found = {k.id: table for k, table in self._beside.items() if k.kind == NEXT}
+                found = {k.id: self._beside[k] for k in self.facts.beside if k.kind == NEXT}
                 marks = {k: self.warehouse.marks(table) for k, table in found.items()}
                 self._know(unmirrored=frozenset(k for k in marks if marks[k].unmirrored))
             case _:

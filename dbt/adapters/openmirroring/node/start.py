@@ -27,7 +27,6 @@ from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ScratchTables,
     make_way,
-    refuse_lost,
     table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
@@ -190,14 +189,6 @@ class Attempt(Table):
         match action:
             case Look.AT_OTHER_FOLDERS:
                 self._know(elsewhere=self._elsewhere())
-            case Look.AT_FOLDER:
-                self._know(has_folder=True)
-                try:
-                    kept = [t for k, t in self._beside.items() if k.kind == PUBLISHED]
-                    refuse_lost(self.warehouse, [self.target, *kept], self.target)
-                except DbtRuntimeError as error:
-                    self._know(has_folder=False)
-                    self._refused = error
             case Look.AT_ROWS:
                 self._look_at_rows(intent)
             case Look.AT_CODE:
@@ -389,7 +380,7 @@ class Attempt(Table):
     def _refusal(self, why: Refused, intent: Intent) -> DbtRuntimeError:
         target = self.target
         match why:
-            case Refused.FOREIGN | Refused.FOLDER_LOST:
+            case Refused.FOREIGN:
                 assert self._refused, "a look has found it"
                 return self._refused
             case Refused.COMMITTED:

@@ -37,11 +37,13 @@ class State(Enum):
 class Relation(Enum):
     """What is in the place of the relation.
 
-    CHECKED is a table of `--empty` or `--sample`, which stands for none.
+    CHECKED is a table of `--empty` or `--sample`, which stands for none. LOST is a table whose
+    folder is gone: nothing reads it, and only a full load replaces it.
     """
 
     MISSING = auto()
     CHECKED = auto()
+    LOST = auto()
     THERE = auto()
 
 
@@ -165,7 +167,7 @@ class Unpublished:
 
 @dataclass(frozen=True)
 class Missing:
-    """No table, and there is no relation."""
+    """No table, and there is no relation that can be read."""
 
 
 Baseline: TypeAlias = Itself | Earlier | Kept | Unpublished | Missing
@@ -187,10 +189,10 @@ class Facts:
         held: the record of held rows, if it can be read
         is_held_damaged: whether there is a record of held rows that cannot be read
         beside: tables of runs beside the relation
+        lost: those beside whose folders are gone, so that they are as good as not there
         unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
             unknown
-        marked: the marks of the relation; a publication knows them
-        has_folder: whether the files of the relation are there; None if unknown
+        marked: the marks of the relation; a publication knows them, unless it is lost
         elsewhere: how the table was published elsewhere, before it came back to this folder;
             empty if it was not, None if unknown
         version: the version of the relation that has its rows of before, when code of the user
@@ -209,11 +211,11 @@ class Facts:
     is_held_damaged: bool = False
     relation: Relation = Relation.MISSING
     beside: tuple[Beside, ...] = ()
+    lost: tuple[Beside, ...] = ()
     files: Files = Files.UNKNOWN
     part: Part = Part.UNKNOWN
     unmirrored: frozenset[str] | None = None
     marked: Marked = Marked()
-    has_folder: bool | None = None
     elsewhere: str | None = None
     rows: Rows = Rows.UNKNOWN
     version: str | None = None
@@ -228,10 +230,14 @@ class Facts:
         return State.INTERRUPTED if has_next or self.is_moved_away else State.SETTLED
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the place of the relation is free for the build that belongs there."""
+        return self.relation in (Relation.MISSING, Relation.CHECKED)
+
+    @property
     def is_moved_away(self) -> bool:
         """Whether a run was killed after it had moved the relation away, to replace it."""
-        is_beside = any(each.kind == PUBLISHED for each in self.beside)
-        return self.relation is not Relation.THERE and is_beside
+        return self.is_missing and any(each.kind == PUBLISHED for each in self.beside)
 
     @property
     def ahead(self) -> Held | None:
@@ -278,7 +284,13 @@ class Recover:
 
 @dataclass(frozen=True)
 class BuildOnly:
-    """Build a table that is not mirrored. No record in the landing zone is changed."""
+    """Build a table that is not mirrored. No record in the landing zone is changed.
+
+    Args:
+        extends: whether the build reads the rows of the relation
+    """
+
+    extends: bool = False
 
 
 @dataclass(frozen=True)
@@ -344,7 +356,13 @@ class EndCode:
 
 @dataclass(frozen=True)
 class LookOnly:
-    """Check SQL, or foretell a run. Nothing is changed."""
+    """Check SQL, or foretell a run. Nothing is changed.
+
+    Args:
+        extends: whether the SQL reads the rows of the relation
+    """
+
+    extends: bool = False
 
 
 @dataclass(frozen=True)

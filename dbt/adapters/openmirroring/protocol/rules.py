@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Files,
     GoAhead,
     Intent,
+    Itself,
     LookOnly,
     Part,
     Preview,
@@ -71,6 +72,9 @@ def take_part(facts: Facts, _: Intent) -> Move | None:
     batch = facts.manifest
     if facts.state is not State.COMMITTED or not batch or not batch.in_place:
         return None
+    is_lost = any(each.id == batch.id for each in facts.lost)
+    if is_lost or facts.relation is not Relation.THERE:
+        return None
     if facts.files in (Files.LOST, Files.PUBLISHED) or Beside(PART, batch.id) not in facts.beside:
         return None
     if batch.is_mine:
@@ -104,7 +108,7 @@ def give_up(facts: Facts, intent: Recover) -> Move | None:
     batch = facts.manifest
     if facts.state is not State.COMMITTED or not batch:
         return None
-    if facts.relation is not Relation.THERE:
+    if facts.is_missing:
         for build in (batch.build, facts.held.build if facts.held else None):
             if build and Beside(NEXT, build) in facts.beside:
                 return _into_place(facts, Beside(NEXT, build))
@@ -115,7 +119,7 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
     """8. Let the relation have the build that was published last, if it stands beside."""
     if facts.last and Beside(NEXT, facts.last) in facts.beside:
         return _into_place(facts, Beside(NEXT, facts.last))
-    if facts.relation is Relation.THERE:
+    if not facts.is_missing:
         return None
     # a run was killed while it replaced the relation by the build that is held
     if facts.held and Beside(NEXT, facts.held.build) in facts.beside:
@@ -162,7 +166,8 @@ def mark(facts: Facts, intent: GoAhead) -> Move | None:
     if facts.relation is not Relation.THERE or Beside(NEXT, intent.build) in facts.beside:
         return None
     if intent.held and facts.marked.build != intent.build:
-        return Note(intent.build, None if intent.before else intent.keeps)
+        has_published = facts.baseline == Itself(intent.keeps)
+        return Note(intent.build, intent.keeps if has_published else None)
     is_unmirrored = intent.in_place and not intent.held
     return Step.UNMIRROR if is_unmirrored and not facts.marked.is_unmirrored else None
 
@@ -217,7 +222,7 @@ def go_ahead(facts: Facts, intent: GoAhead) -> Move | None:
 
 def catch_up_unmirrored(facts: Facts, _: Intent) -> Move | None:
     """8. Let the relation have a build of `mirror: false`, which was killed in its swap."""
-    if facts.relation is Relation.THERE:
+    if not facts.is_missing:
         return None
     found = [each for each in facts.beside if each.kind == NEXT]
     if found and facts.unmirrored is None:
@@ -228,7 +233,7 @@ def catch_up_unmirrored(facts: Facts, _: Intent) -> Move | None:
 
 def drop_leftovers(facts: Facts, intent: Intent) -> Move | None:
     """8. Drop what else runs have left beside the relation. Rows that are published stay."""
-    for each in facts.beside:
+    for each in (*facts.beside, *facts.lost):
         is_kept = each.kind == PUBLISHED and (
             isinstance(intent, BuildOnly) or each.id == facts.last
         )
@@ -247,6 +252,12 @@ def refuse_moved_away(facts: Facts, _: Intent) -> Move | None:
     return Refused.MOVED_AWAY if facts.is_moved_away else None
 
 
+def refuse_lost_rows(facts: Facts, intent: BuildOnly | LookOnly) -> Move | None:
+    """A build would extend no rows, where there were some."""
+    is_lost = facts.relation is Relation.LOST
+    return Refused.FOLDER_LOST if is_lost and intent.extends else None
+
+
 def _into_place(facts: Facts, table: Beside, is_finishing: bool = True) -> Move:
     if facts.relation is not Relation.MISSING:
         return Step.DROP_RELATION
@@ -255,11 +266,11 @@ def _into_place(facts: Facts, table: Beside, is_finishing: bool = True) -> Move:
 
 _START: tuple[Rule, ...] = (
     start.rebuild_on_request,
+    start.refuse_lost_folder,
     start.rebuild_as_held,
     start.rebuild_unmirrored,
     start.rebuild_returned,
     start.refuse_out_of_step,
-    start.refuse_lost_folder,
     start.refuse_foreign,
     start.compare,
 )
@@ -293,12 +304,13 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
     ),
     Settle: (restate, forget_held, drop_leftovers),
     Explain: (explain,),
-    BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
-    LookOnly: (refuse_moved_away,),
-    Publish: (start.refuse_stale, start.look_before_keeping, *_START),
+    BuildOnly: (catch_up, catch_up_unmirrored, refuse_lost_rows, drop_leftovers),
+    LookOnly: (refuse_moved_away, refuse_lost_rows),
+    Publish: (start.refuse_stale, start.drop_lost, start.look_before_keeping, *_START),
     Preview: (start.refuse_interrupted, refuse_moved_away, *_START),
     PublishHeld: (
         start.refuse_damaged_record,
+        start.refuse_lost_folder,
         start.forget_held,
         start.refuse_other_build,
         start.refuse_no_rows,
@@ -306,8 +318,13 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
         start.refuse_out_of_step,
         start.compare,
     ),
-    PublishPresent: (start.refuse_no_rows, start.rebuild_as_it_is),
+    PublishPresent: (
+        start.refuse_lost_folder,
+        start.refuse_no_rows,
+        start.rebuild_as_it_is,
+    ),
     Repair: (
+        start.refuse_lost_folder,
         start.refuse_repair,
         start.refuse_no_rows,
         start.refuse_out_of_step,
