@@ -10,6 +10,7 @@ import pytest
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
+from dbt.adapters.openmirroring.protocol.facts import Held
 from tests.functional.nodes import write_node
 from tests.functional.project import Project
 
@@ -129,7 +130,7 @@ def test_rows_that_another_run_holds_meanwhile_are_noticed(project: Project) -> 
     folder = TableFolder(project.schema, "orders")
     owner = Owner(project.name, "model.shop.orders", project.schema)
     at, build = datetime.now(timezone.utc).isoformat(), new_batch_id()
-    record = HeldRecord(owner, at, "until its tests pass", build, None, True)
+    record = HeldRecord(owner, at, Held(build, why="until its tests pass"))
     project.storage.write(folder.held, record.to_json())
     table = f"{project.schema}.orders"
     journal = Journal.read(project.storage, folder.journal)

@@ -48,7 +48,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Itself,
     Kept,
     LookOnly,
-    Marked,
+    Marks,
     Part,
     Preview,
     Publish,
@@ -689,6 +689,7 @@ ASKED: tuple[dict[str, Any], ...] = (
     {"rows": Rows.PUBLISHED, "elsewhere": "", "lost": (Beside(PUBLISHED, "1"),)},
     {"rows": Rows.FOREIGN, "elsewhere": "", "is_touched": True},
     {"version": "3"},
+    {"is_view": True},
     {"version": "3", "is_touched": True, "rows": Rows.FOREIGN},
 )
 STARTS: tuple[Intent, ...] = (
@@ -705,10 +706,10 @@ def test_every_start_of_a_publication_is_possible() -> None:
     unfinished = Held("2", is_finished=False, before="1")
     held = (*((each, False) for each in (None, Held("2", "rebuild"), unfinished)), (None, True))
     marks = [
-        Marked(build, noted, *kind)
+        Marks(build, noted, is_unmirrored)
         for build in (None, "1", "2")
         for noted in (None, ("1", "0"))
-        for kind in ((False, False), (True, False), (False, True))
+        for is_unmirrored in (True, False)
     ]
     tables = ((), (Beside(PUBLISHED, "1"),), (Beside(NEXT, "2"),))
     for last, (record, is_damaged), marked, relation, beside, asked in product(

@@ -20,6 +20,7 @@ from dbt.adapters.openmirroring.landing_zone.records import (
     Manifest,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.text.shown import shown
 
 
@@ -72,9 +73,10 @@ class PublishedTable:
         """Read the journal; None if the table has never been published."""
         return Journal.read(self._storage, self.table.journal)
 
-    def held_record(self) -> HeldRecord | None:
+    def read_held(self) -> Held | None:
         """Read the record of a snapshot that is ahead; None if there is none that can be read."""
-        return HeldRecord.read_whole(self._storage, self.table.held)
+        record = HeldRecord.read_whole(self._storage, self.table.held)
+        return record.held if record else None
 
     def is_published_again(self) -> bool:
         """Check whether another run has published, or committed, since the journal was read.

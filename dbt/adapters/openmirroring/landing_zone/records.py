@@ -25,6 +25,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Readable
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.text.shown import shown
 
 VERSION = 2
@@ -251,26 +252,13 @@ class HeldRecord(Record):
 
     Args:
         held_at: when the record was written; UTC, ISO 8601
-        why: why the rows are held
-        build: the id of the build whose rows are held
-        rebuild: why they will be published as a rebuild; None if the changes decide
-        is_finished: whether the run of that build has ended, so that its rows may be published
-        before: the id of the build that was ahead until that build is the snapshot, if any
     """
 
     REMEDY = "Delete it: the next run of the node writes it again."
 
     owner: Owner
     held_at: str
-    why: str
-    build: str
-    rebuild: str | None
-    is_finished: bool
-    before: str | None = None
-
-    def is_of(self, build: str | None) -> bool:
-        """Check whether the record is that of a snapshot, or was written to replace it."""
-        return build is not None and build in (self.build, self.before)
+    held: Held
 
     @classmethod
     def read_whole(cls, storage: Readable, path: str) -> HeldRecord | None:
@@ -286,9 +274,9 @@ class HeldRecord(Record):
 
     def __post_init__(self) -> None:
         _check_time(self.held_at)
-        check_batch_id(self.build)
-        if self.before:
-            check_batch_id(self.before)
+        check_batch_id(self.held.build)
+        if self.held.before:
+            check_batch_id(self.held.before)
 
 
 @cache

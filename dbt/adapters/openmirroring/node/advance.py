@@ -12,7 +12,7 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 
 from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.reuse import TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
@@ -61,7 +61,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Intent,
     Itself,
     Kept,
-    Marked,
+    Marks,
     Missing,
     Part,
     Recover,
@@ -74,7 +74,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     UNMIRRORED_PROPERTY,
     VERSION_PROPERTY,
-    Marks,
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -130,7 +129,7 @@ class Table:
     publication: Publication | None = None
     manifest: Manifest | None = None
     journal: Journal | None = None
-    held: HeldRecord | None = None
+    held: Held | None = None
     marks: Marks | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     taking: TakenRows | None = None
@@ -194,28 +193,25 @@ class Table:
         """What is known without a statement, and what was asked before."""
         records = self.publication
         journal = records.last if records else self.journal
-        held = records.held if records else self.held
         manifest, place = self.manifest, Relation.MISSING
-        found, marks = self.warehouse.found(self.target), self.marks or Marks()
+        found = self.warehouse.found(self.target)
         if found:
             place = Relation.LOST if None in self._gone else Relation.THERE
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
-        is_view = bool(found and found.is_view)
         return replace(
             self._known,
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
-            held=Held(held.build, held.rebuild, held.is_finished, held.before, held.why)
-            if held
-            else None,
+            held=records.held if records else self.held,
             is_superseded=bool(records and records.is_superseded),
             is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
             beside=tuple(each for each in self._beside if each not in self._gone),
             lost=tuple(each for each in self._beside if each in self._gone),
-            marked=Marked(marks.build, marks.published, marks.unmirrored, is_view),
+            marked=self.marks or Marks(),
+            is_view=bool(found and found.is_view),
         )
 
     # The rows that were published last, as Spark has them
@@ -243,8 +239,7 @@ class Table:
         self.read_from = None
         self.look_for_folders()
         try:
-            is_lost = None in self._gone
-            self.marks = Marks() if is_lost else Marks.of(warehouse.properties(self.target))
+            self.marks = Marks() if None in self._gone else warehouse.fresh_marks(self.target)
         except DbtDatabaseError:
             warehouse.list_again(self.target)
             if warehouse.found(self.target):
@@ -346,7 +341,7 @@ class Table:
                 # before it has other rows than those that were published
                 self.warehouse.mark(self.target, {UNMIRRORED_PROPERTY: "true"})
                 self.warehouse.unmark(self.target, [BUILD_PROPERTY, VERSION_PROPERTY])
-                self.marks = Marks(unmirrored=True)
+                self.marks = Marks(is_unmirrored=True)
             case Step.TAKE_AHEAD:
                 assert self.taking, "the relation takes rows in place"
                 take_in_place(self.warehouse, self.target, *self.taking)
@@ -355,7 +350,7 @@ class Table:
             case Look.AT_NEXT:
                 found = {k.id: self._beside[k] for k in self.facts.beside if k.kind == NEXT}
                 marks = {k: self.warehouse.marks(table) for k, table in found.items()}
-                self._know(unmirrored=frozenset(k for k in marks if marks[k].unmirrored))
+                self._know(unmirrored=frozenset(k for k in marks if marks[k].is_unmirrored))
             case _:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)
@@ -368,19 +363,19 @@ class Table:
         if note.published:
             version = note.version or snapshot_version(self.warehouse, self.target)
             properties[VERSION_PROPERTY] = f"{note.published} {version}"
-            marks = replace(marks, published=(note.published, version))
+            marks = replace(marks, noted=(note.published, version))
         self.warehouse.mark(self.target, properties)
-        if note.build and marks.unmirrored:
+        if note.build and marks.is_unmirrored:
             self.warehouse.unmark(self.target, [UNMIRRORED_PROPERTY])
-            marks = replace(marks, unmirrored=False)
+            marks = replace(marks, is_unmirrored=False)
         self.marks = marks
 
     def _change_records(
         self, action: Look | Step | Write | Restate, publication: Publication
     ) -> None:
         match action:
-            case Write(Held(build, rebuild, is_finished, before, why)):
-                publication.hold(build, why, rebuild, is_finished, before)
+            case Write(held):
+                publication.hold(held)
                 return
             case Step.WITHDRAW:
                 publication.withdraw_superseded()

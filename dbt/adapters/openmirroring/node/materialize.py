@@ -10,7 +10,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
-from dbt.adapters.openmirroring.landing_zone.inventory import held_record, last_published
+from dbt.adapters.openmirroring.landing_zone.inventory import held_rows, last_published
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import build, verify_contract
@@ -91,7 +91,7 @@ def _catch_up(node: Node, destination: Destination) -> None:
     journal = held = None
     if Table(warehouse, target).is_interrupted:
         place = destination.storage(), str(target.schema), str(target.identifier)
-        journal, held = (last_published(*place) or (None, None))[1], held_record(*place)
+        journal, held = (last_published(*place) or (None, None))[1], held_rows(*place)
     table = Table(warehouse, target, journal=journal, held=held)
     table.advance(BuildOnly(node.keeps_rows))
 
@@ -181,7 +181,7 @@ def _attempt(
     attempt = Attempt(node, destination, table, scratch, target)
     attempt.manifest = manifest
     if attempt.look().is_ahead or attempt.build not in (None, table.last_build):
-        attempt.held = table.held_record()
+        attempt.held = table.read_held()
         attempt.look()
     attempt.start(intent_of(node, Preview))
     return attempt

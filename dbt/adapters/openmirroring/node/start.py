@@ -55,6 +55,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Held,
     Intent,
     Kept,
+    Marks,
     Missing,
     Publish,
     Relation,
@@ -66,7 +67,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,
     ZONE_PROPERTY,
-    Marks,
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -132,7 +132,7 @@ class Attempt(Table):
         """The properties by which the build of this attempt is known."""
         return {BUILD_PROPERTY: self.records.batch_id, **self.properties}
 
-    def held_record(self, why: str) -> Held:
+    def held_rows(self, why: str) -> Held:
         """Return the record that the build of this attempt is ahead."""
         return Held(self.records.batch_id, self.rebuild, why=why)
 
@@ -200,7 +200,7 @@ class Attempt(Table):
                 self._copy()
             case Step.FORGET_VERSION:
                 self.warehouse.unmark(self.target, [VERSION_PROPERTY])
-                self.marks = replace(self.marks or Marks(), published=None)
+                self.marks = replace(self.marks or Marks(), noted=None)
             case Note(None):
                 is_same = self._now() == self._before
                 super()._carry_out(action, intent)
@@ -270,8 +270,7 @@ class Attempt(Table):
         The journal cannot have that of a restore, nor that of a change in place whose run was
         killed.
         """
-        marks = Marks.of(self.warehouse.properties(relation))
-        restored = marks.restored_state(journal.batch.build)
+        restored = self.warehouse.fresh_marks(relation).restored_state(journal.batch.build)
         kind, _, version = (restored or str(journal.snapshot_state)).partition(":")
         if kind != "before" or description.layout.format not in MERGING_FORMATS:
             return restored or journal.snapshot_state

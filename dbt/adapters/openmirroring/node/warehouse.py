@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
@@ -13,8 +14,12 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import Context
+from dbt.adapters.openmirroring.protocol.facts import Marks
 from dbt.adapters.openmirroring.spark.relation import (
-    Marks,
+    BUILD_PROPERTY,
+    RESTORED_PROPERTY,
+    UNMIRRORED_PROPERTY,
+    VERSION_PROPERTY,
     OpenMirroringColumn,
     OpenMirroringRelation,
 )
@@ -203,7 +208,23 @@ class Warehouse:
             return Marks()
         if snapshot.build:  # dbt's list lacks the properties of formats with versions
             return Marks(snapshot.build)
-        return Marks.of(self.properties(snapshot))
+        return self.fresh_marks(snapshot)
+
+    def fresh_marks(self, table: OpenMirroringRelation) -> Marks:
+        """Return the marks of a table, whatever dbt has listed. Anybody may have set them."""
+        properties = self.properties(table)
+        build = re.fullmatch(r"\w+", properties.get(BUILD_PROPERTY, ""), re.ASCII)
+
+        def pair(name: str, form: str) -> tuple[str, str] | None:
+            found = re.fullmatch(form, properties.get(name, ""), re.ASCII)
+            return (found[1], found[2]) if found else None
+
+        return Marks(
+            build[0] if build else None,
+            pair(VERSION_PROPERTY, r"(\w+) (\w+)"),
+            UNMIRRORED_PROPERTY in properties,
+            pair(RESTORED_PROPERTY, r"(\w+) (\w+:\w+)"),
+        )
 
     def cache(self, relation: OpenMirroringRelation) -> None:
         """Replace what dbt's cache has of a relation."""

@@ -90,19 +90,30 @@ class Beside(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Marked:
-    """What the properties of a relation tell of its rows.
+class Marks:
+    """What the properties of a table tell of its rows.
 
     Args:
-        build: the id of the build that made it; None if it has none, and for a view
-        noted: a published build, and the version of this table that has its rows
-        is_unmirrored: whether it was built with `mirror: false`
+        build: the id of the build that made it: the rows are published if the journal has it too
+        noted: a published build, and the version of this table that has its rows: the table was
+            changed in place since
+        is_unmirrored: whether it was built with `mirror: false`, so that it was not published
+        restored: a published build, and the state in which a restore of its rows has left this
+            table
     """
 
     build: str | None = None
     noted: tuple[str, str] | None = None
     is_unmirrored: bool = False
-    is_view: bool = False
+    restored: tuple[str, str] | None = None
+
+    def version_of(self, build: str | None) -> str | None:
+        """Return the version of the table that has the rows of a build; None if none is noted."""
+        return self.noted[1] if self.noted and self.noted[0] == build else None
+
+    def restored_state(self, build: str) -> str | None:
+        """Return the state in which a restore of a build has left the table; None without one."""
+        return self.restored[1] if self.restored and self.restored[0] == build else None
 
 
 @dataclass(frozen=True)
@@ -192,7 +203,8 @@ class Facts:
         lost: those beside whose folders are gone, so that they are as good as not there
         unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
             unknown
-        marked: the marks of the relation; a publication knows them, unless it is lost
+        marked: the marks of the relation; a publication knows them, unless it is lost or a view
+        is_view: whether the relation is a view
         elsewhere: how the table was published elsewhere, before it came back to this folder;
             empty if it was not, None if unknown
         version: the version of the relation that has its rows of before, when code of the user
@@ -215,7 +227,8 @@ class Facts:
     files: Files = Files.UNKNOWN
     part: Part = Part.UNKNOWN
     unmirrored: frozenset[str] | None = None
-    marked: Marked = Marked()
+    marked: Marks = Marks()
+    is_view: bool = False
     elsewhere: str | None = None
     rows: Rows = Rows.UNKNOWN
     version: str | None = None
@@ -251,8 +264,8 @@ class Facts:
             return Kept(Beside(PUBLISHED, last))
         if self.relation is not Relation.THERE:
             return Missing()
-        if marked.noted and marked.noted[0] == last:
-            return Earlier(marked.noted[1])
+        if version := marked.version_of(last):
+            return Earlier(version)
         if held and marked.build not in (None, last) and marked.build in (held.build, held.before):
             return Unpublished()
         return Itself(marked.build)

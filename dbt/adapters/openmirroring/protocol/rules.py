@@ -139,7 +139,7 @@ def refuse_taken_away(facts: Facts, intent: GoAhead) -> Move | None:
         return None
     if facts.relation is not Relation.THERE:
         return Refused.DROPPED
-    return Refused.REPLACED_BY_VIEW if facts.marked.is_view else None
+    return Refused.REPLACED_BY_VIEW if facts.is_view else None
 
 
 def withdraw(facts: Facts, _: Intent) -> Move | None:

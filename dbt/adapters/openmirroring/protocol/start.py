@@ -101,7 +101,7 @@ def rebuild_unmirrored(facts: Facts, _: Intent) -> Move | None:
     baseline = facts.baseline
     if not facts.last or isinstance(baseline, Kept):
         return None
-    if facts.marked.is_view:
+    if facts.is_view:
         return Rebuild("was a view meanwhile")
     return Rebuild("was not mirrored meanwhile") if facts.marked.is_unmirrored else None
 
@@ -158,7 +158,7 @@ def refuse_other_build(facts: Facts, intent: PublishHeld) -> Move | None:
 
 def refuse_no_rows(facts: Facts, _: Intent) -> Move | None:
     """Spark does not have the rows of a node, or may have those of a failed run."""
-    if facts.relation is not Relation.THERE or facts.marked.is_view:
+    if facts.relation is not Relation.THERE or facts.is_view:
         return Refused.NO_TABLE
     if facts.is_ahead and not (facts.ahead and facts.ahead.is_finished):
         return Refused.UNFINISHED
@@ -213,7 +213,7 @@ def fetch(_: Facts, __: Intent) -> Move | None:
 
 def keep_before(facts: Facts, intent: RunStatement) -> Move | None:
     """Keep the rows that were published last, before a statement of the user may change them."""
-    if not facts.published or facts.marked.is_view:
+    if not facts.published or facts.is_view:
         return None
     match facts.baseline:
         case Kept():
