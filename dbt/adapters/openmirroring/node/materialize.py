@@ -14,7 +14,7 @@ from dbt.adapters.openmirroring.landing_zone.inventory import held_rows, last_pu
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.decide import beyond_limit, next_snapshot, plan
+from dbt.adapters.openmirroring.node.decide import beyond_limit, compare, next_snapshot
 from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import publish
@@ -164,7 +164,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
         verify_contract(node, built)
         if attempt is None:
             return built, AdapterResponse(_message="dry run: built beside")
-        planned = plan(attempt, next_snapshot(attempt, built, rows))
+        planned = compare(attempt, next_snapshot(attempt, built, rows))
         finding = beyond_limit(node, planned)
         if finding:
             raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")

@@ -14,9 +14,9 @@ from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import (
     beyond_limit,
     check,
+    compare,
     described,
     next_snapshot,
-    plan,
     refuse_deletion,
     too_many_deleted,
 )
@@ -308,7 +308,7 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
     else:
         built = next_snapshot(attempt, following, rows)
         if built.reuse.equal_rows is not None:
-            planned = plan(attempt, built)
+            planned = compare(attempt, built)
             if planned.is_void:  # nothing has to be held
                 _prepare_destination(attempt, planned)
                 return _keep_snapshot(attempt, planned)
@@ -357,7 +357,7 @@ def _run_post_hooks(node: Node) -> None:
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
-    planned = plan(attempt, built)
+    planned = compare(attempt, built)
     _prepare_destination(attempt, planned)
     return planned
 
