@@ -392,7 +392,7 @@ def test_rows_that_are_not_mirrored_outlive_a_kill_before_they_are_mirrored(
     world.select(*BEFORE)
     world.run()
     world.select(NEW)
-    world.kill_before("rename orders__next_ID to orders")
+    world.kill_before("rename orders__unmirrored_ID to orders")
     world.config["mirror"] = True
 
     world.run()

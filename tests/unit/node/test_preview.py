@@ -179,7 +179,7 @@ def test_a_node_that_is_not_mirrored_stays_in_spark(
 
 def test_a_node_that_is_not_mirrored_finishes_the_swap_of_a_killed_run(tmp_path: Path) -> None:
     world = published_world(tmp_path, mirror=False)
-    world.kill_before(SWAP)
+    world.kill_before(SWAP.replace("next", "unmirrored"))
 
     world.run()
 

@@ -222,7 +222,6 @@ class Run:
     part: Part = Part.UNKNOWN
     state: int | None = None
     is_state_kept: bool = False
-    unmirrored: frozenset[str] | None = None
     rows: RowsOf = RowsOf.UNKNOWN
     has_finished: bool = False
     taking: Rows = frozenset()
@@ -272,7 +271,6 @@ class Run:
             lost=tuple(each for each, table in world.beside if table.is_lost),
             files=self.files,
             part=self.part,
-            unmirrored=self.unmirrored,
             marked=Marks(table.build, noted, table.is_unmirrored),
             rows=self.rows,
             has_finished=self.has_finished,
@@ -309,10 +307,6 @@ class Run:
                 state = len(copy.versions) - 1
                 journal = replace(world.journal, build=build, state=state, is_before=False)
                 yield "keep state", replace(world, journal=journal)
-            case Look.AT_NEXT:
-                self.unmirrored = frozenset(
-                    each.id for each, table in world.beside if table.is_unmirrored
-                )
             case Look.AT_FILES:
                 self.files = Files.LOST if world.is_lost else Files.WHOLE
             case Look.AT_PART:

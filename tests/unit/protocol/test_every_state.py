@@ -35,6 +35,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
     PART,
     PUBLISHED,
+    UNMIRRORED,
     Beside,
     BuildOnly,
     Committed,
@@ -140,7 +141,7 @@ def runs() -> Iterator[tuple[str, list[World]]]:
     yield "a restore", [world, restored, *going_ahead(restored, GoAhead("old"))]
     for first in (World(), published()):
         mirrored = replace(first, relation=Table((OLD | {7},), is_unmirrored=True))
-        built = mirrored.having(NEXT, "run", Table((NEW,), is_unmirrored=True))
+        built = mirrored.having(UNMIRRORED, "run", Table((NEW,), is_unmirrored=True))
         worlds = list(going_ahead(built, GoAhead("run")))
         yield "a build that is not mirrored", [mirrored, built, *worlds]
 
@@ -226,6 +227,10 @@ def lose_folders(world: World, of: Callable[[str], bool]) -> World | None:
     return None if changed == world else changed
 
 
+def drop_beside(world: World) -> World | None:
+    return replace(world, beside=()) if world.beside else None
+
+
 def come_back(world: World) -> World | None:
     """The rows of Spark were published to another folder meanwhile."""
     return replace(world, relation=Table((OLD | {8},), "elsewhere", is_elsewhere=True))
@@ -248,7 +253,14 @@ def finish_elsewhere(world: World) -> World | None:
 HANDS = (
     *(change_rows, replace_rows, drop_table, replace_table, lose_spark, lose_staged_files),
     *(delete_the_manifest, remove_old_versions, check_sql, finish_elsewhere),
-    *(damage_the_held_record, lose_folder, lose_kept_folder, lose_other_folders, come_back),
+    *(
+        damage_the_held_record,
+        lose_folder,
+        lose_kept_folder,
+        lose_other_folders,
+        come_back,
+        drop_beside,
+    ),
 )
 
 
@@ -642,7 +654,8 @@ def test_a_dry_run_foretells_what_a_run_does() -> None:
 
 def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None:
     batches = [None, *(Committed("2", "2", *how) for how in product((True, False), repeat=2))]
-    names = [Beside(NEXT, "1"), Beside(NEXT, "2"), Beside(PUBLISHED, "1"), Beside(PART, "2")]
+    kinds = ((NEXT, "1"), (NEXT, "2"), (PUBLISHED, "1"), (PART, "2"), (UNMIRRORED, "3"))
+    names = [Beside(*each) for each in kinds]
     beside = [
         [name for name, is_there in zip(names, chosen, strict=True) if is_there]
         for chosen in product((True, False), repeat=len(names))
@@ -650,7 +663,6 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
     for relation, files, part, batch, recorded, held, tables, is_known in product(
         Relation, Files, Part, batches, "12", (None, Held("1"), Held("2")), beside, (True, False)
     ):
-        unmirrored = frozenset("2") if is_known else None
         facts = Facts(
             last="1",
             is_state_kept=is_known,
@@ -661,7 +673,6 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
             beside=tuple(tables),
             files=files,
             part=part,
-            unmirrored=unmirrored,
         )
         for intent in (*INTENTS, GoAhead("2", keeps="1")):
             match next_action(facts, intent):

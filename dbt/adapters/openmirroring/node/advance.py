@@ -17,7 +17,6 @@ from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.reuse import TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ROLES_OF_ROWS,
-    folder_lost,
     give_back,
     leftovers,
     remove_dropped,
@@ -50,7 +49,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
-    NEXT,
+    NEXT_KINDS,
     PUBLISHED,
     Beside,
     Committed,
@@ -155,7 +154,7 @@ class Table:
             self.warehouse.adapter.progress.show_step(PUBLISHING)
         self._forget()
         self._lost = self._state = None
-        self._know(files=Files.UNKNOWN, part=Part.UNKNOWN, unmirrored=None, is_state_kept=False)
+        self._know(files=Files.UNKNOWN, part=Part.UNKNOWN, is_state_kept=False)
         before: Action | None = None
         while True:
             match next_action(self.facts, intent):
@@ -172,11 +171,6 @@ class Table:
 
     def _refusal(self, why: Refused, _: Intent) -> DbtRuntimeError:
         match why:
-            case Refused.FOLDER_LOST:
-                published = Beside(PUBLISHED, self.facts.last or "")
-                lost = None if None in self._gone else published
-                table = self._beside[lost] if lost else self.target
-                return folder_lost(self._gone[lost], table, self.target)
             case Refused.FILES_LOST:
                 assert self._lost, "it was found before"
                 return self._lost
@@ -313,7 +307,8 @@ class Table:
     @cached_property
     def _beside(self) -> dict[Beside, OpenMirroringRelation]:
         found = {}
-        for table in leftovers(self.warehouse, self.target, (NEXT, PUBLISHED, *ROLES_OF_ROWS)):
+        kinds = (*NEXT_KINDS, PUBLISHED, *ROLES_OF_ROWS)
+        for table in leftovers(self.warehouse, self.target, kinds):
             made_for = str(table.identifier)[len(str(self.target.identifier)) + 2 :]
             kind, _, number = made_for.lower().rpartition("_")
             found[Beside(kind, number)] = table
@@ -347,10 +342,6 @@ class Table:
                 take_in_place(self.warehouse, self.target, *self.taking)
                 self.warehouse.replaced(self.target)
                 self._know(part=Part.MARKED)
-            case Look.AT_NEXT:
-                found = {k.id: self._beside[k] for k in self.facts.beside if k.kind == NEXT}
-                marks = {k: self.warehouse.marks(table) for k, table in found.items()}
-                self._know(unmirrored=frozenset(k for k in marks if marks[k].is_unmirrored))
             case _:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)

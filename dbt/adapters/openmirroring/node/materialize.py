@@ -32,7 +32,13 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 from dbt.adapters.openmirroring.node.start import Attempt, intent_of
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly, Preview
+from dbt.adapters.openmirroring.protocol.facts import (
+    UNMIRRORED,
+    BuildOnly,
+    GoAhead,
+    LookOnly,
+    Preview,
+)
 from dbt.adapters.openmirroring.spark.relation import (
     CHECKED_PROPERTY,
     UNMIRRORED_PROPERTY,
@@ -76,9 +82,11 @@ def _materialize(node: Node, destination: Destination) -> AdapterResponse:
     was_incremental = node.is_incremental
     tidy(node.warehouse, node.target)
     if node.options.mirror:
-        Table(node.warehouse, node.target).advance(LookOnly(node.keeps_rows))
+        Table(node.warehouse, node.target).advance(LookOnly())
     else:
         _catch_up(node, destination)
+    if node.extends:
+        refuse_lost(node.warehouse, [node.target])
     node.run_code_before(allows)
     response = _check_only(node) if node.options.mirror else _build_only(node, was_incremental)
     node.run_post_hooks(allows)
@@ -92,8 +100,7 @@ def _catch_up(node: Node, destination: Destination) -> None:
     if Table(warehouse, target).is_interrupted:
         place = destination.storage(), str(target.schema), str(target.identifier)
         journal, held = (last_published(*place) or (None, None))[1], held_rows(*place)
-    table = Table(warehouse, target, journal=journal, held=held)
-    table.advance(BuildOnly(node.keeps_rows))
+    Table(warehouse, target, journal=journal, held=held).advance(BuildOnly())
 
 
 def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
@@ -104,7 +111,8 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
         is_there = found and found.is_table and not warehouse.lost_folder(found)
         snapshot = warehouse.describe(found) if found and is_there else None
         rows = next_rows(node, scratch, was_incremental, snapshot)
-        following, response = build(node, rows, scratch, {UNMIRRORED_PROPERTY: "true"})
+        marks, beside = {UNMIRRORED_PROPERTY: "true"}, scratch.table(UNMIRRORED)
+        following, response = build(node, rows, scratch, marks, beside)
         verify_contract(node, following)
         taking = (following, rows.touched) if rows.touched else None
         ahead = GoAhead(build_id, in_place=taking is not None)
@@ -139,10 +147,7 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
     stood_in_for = warehouse.adapter.stand_ins.real(node.target)
     target = stood_in_for or node.target
     _drop_old_previews(warehouse, target)
-    is_table = not node.is_view  # a view has no options of a table
-    is_published = is_table and node.options.mirror and not node.is_checked_only
-    extends = is_table and not is_published and node.keeps_rows
-    Table(warehouse, target).advance(LookOnly(extends))
+    Table(warehouse, target).advance(LookOnly())
     built = table_beside(target, DRY_RUN, new_batch_id())
     with ScratchTables(warehouse, built, new_batch_id()) as scratch:
         if node.is_view:
@@ -152,7 +157,11 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
             warehouse.adapter.cache_added(view)
             warehouse.adapter.stand_ins.put(target, view)
             return view, AdapterResponse(_message="dry run: built beside")
-        attempt = _attempt(node, target, destination, scratch) if is_published else None
+        attempt = None
+        if node.options.mirror and not node.is_checked_only:
+            attempt = _attempt(node, target, destination, scratch)
+        elif node.extends:
+            refuse_lost(warehouse, [target])
         if node.is_checked_only:
             rows = live_rows(node) if warehouse.found(node.target) else first_rows(node)
         else:

@@ -144,8 +144,8 @@ class Node:
         return bool(self._context["is_incremental"]())
 
     @property
-    def keeps_rows(self) -> bool:
-        """Whether a build of the node reads rows of its relation."""
+    def extends(self) -> bool:
+        """Whether a build of the node extends the rows of its relation."""
         return (self.reads_itself or self.is_history) and not self.is_full_refresh
 
     @property

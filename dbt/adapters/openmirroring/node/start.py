@@ -26,6 +26,7 @@ from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ScratchTables,
+    folder_lost,
     make_way,
     table_beside,
 )
@@ -50,6 +51,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
 from dbt.adapters.openmirroring.protocol.facts import (
     PUBLISHED,
     Baseline,
+    Beside,
     Earlier,
     EndCode,
     Held,
@@ -379,6 +381,10 @@ class Attempt(Table):
     def _refusal(self, why: Refused, intent: Intent) -> DbtRuntimeError:
         target = self.target
         match why:
+            case Refused.FOLDER_LOST:
+                lost = None if None in self._gone else Beside(PUBLISHED, str(self.facts.last))
+                table = self._beside[lost] if lost else target
+                return folder_lost(self._gone[lost], table, target)
             case Refused.FOREIGN:
                 assert self._refused, "a look has found it"
                 return self._refused

@@ -14,7 +14,6 @@ class Look(Enum):
 
     AT_FILES = auto()  # which staged files of the manifest are there
     AT_PART = auto()  # what the relation has of the changes; statements of dead runs have ended
-    AT_NEXT = auto()  # which next snapshots were built with `mirror: false`
     AT_ROWS = auto()  # whether others have changed the rows that were published last
     AT_CODE = auto()  # whether code of the user may have changed the relation
     AT_OTHER_FOLDERS = auto()  # whether the table was published elsewhere, and has come back

@@ -20,6 +20,8 @@ from typing import NamedTuple, TypeAlias
 
 # Kinds of tables beside a relation that decide what happens next.
 NEXT = "next"  # the next snapshot
+UNMIRRORED = "unmirrored"  # that of a node with `mirror: false`
+NEXT_KINDS = (NEXT, UNMIRRORED)
 PART = "part"  # the rows that a snapshot takes in place, needed until it has stored them
 # the rows that were published last, while the snapshot is ahead; the id is that of their build
 PUBLISHED = "published"
@@ -201,8 +203,6 @@ class Facts:
         is_held_damaged: whether there is a record of held rows that cannot be read
         beside: tables of runs beside the relation
         lost: those beside whose folders are gone, so that they are as good as not there
-        unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
-            unknown
         marked: the marks of the relation; a publication knows them, unless it is lost or a view
         is_view: whether the relation is a view
         elsewhere: how the table was published elsewhere, before it came back to this folder;
@@ -226,7 +226,6 @@ class Facts:
     lost: tuple[Beside, ...] = ()
     files: Files = Files.UNKNOWN
     part: Part = Part.UNKNOWN
-    unmirrored: frozenset[str] | None = None
     marked: Marks = Marks()
     is_view: bool = False
     elsewhere: str | None = None
@@ -239,8 +238,13 @@ class Facts:
         if self.manifest:
             is_recorded = self.manifest.id == self.recorded
             return State.RECORDED if is_recorded else State.COMMITTED
-        has_next = any(each.kind == NEXT for each in self.beside)
+        has_next = any(each.kind in NEXT_KINDS for each in self.beside)
         return State.INTERRUPTED if has_next or self.is_moved_away else State.SETTLED
+
+    def following(self, build: str | None) -> Beside | None:
+        """Return the next snapshot of a build, if it stands beside."""
+        found = (each for each in self.beside if each.kind in NEXT_KINDS and each.id == build)
+        return next(found, None)
 
     @property
     def is_missing(self) -> bool:
@@ -297,13 +301,7 @@ class Recover:
 
 @dataclass(frozen=True)
 class BuildOnly:
-    """Build a table that is not mirrored. No record in the landing zone is changed.
-
-    Args:
-        extends: whether the build reads the rows of the relation
-    """
-
-    extends: bool = False
+    """Build a table that is not mirrored. No record in the landing zone is changed."""
 
 
 @dataclass(frozen=True)
@@ -369,13 +367,7 @@ class EndCode:
 
 @dataclass(frozen=True)
 class LookOnly:
-    """Check SQL, or foretell a run. Nothing is changed.
-
-    Args:
-        extends: whether the SQL reads the rows of the relation
-    """
-
-    extends: bool = False
+    """Check SQL, or foretell a run. Nothing is changed."""
 
 
 @dataclass(frozen=True)

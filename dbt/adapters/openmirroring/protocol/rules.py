@@ -21,9 +21,9 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
-    NEXT,
     PART,
     PUBLISHED,
+    UNMIRRORED,
     Beside,
     BuildOnly,
     EndCode,
@@ -110,20 +110,20 @@ def give_up(facts: Facts, intent: Recover) -> Move | None:
         return None
     if facts.is_missing:
         for build in (batch.build, facts.held.build if facts.held else None):
-            if build and Beside(NEXT, build) in facts.beside:
-                return _into_place(facts, Beside(NEXT, build))
+            if found := facts.following(build):
+                return _into_place(facts, found)
     return Step.SUPERSEDE if intent.replaces else Refused.FILES_LOST
 
 
 def catch_up(facts: Facts, intent: Intent) -> Move | None:
     """8. Let the relation have the build that was published last, if it stands beside."""
-    if facts.last and Beside(NEXT, facts.last) in facts.beside:
-        return _into_place(facts, Beside(NEXT, facts.last))
+    if found := facts.following(facts.last):
+        return _into_place(facts, found)
     if not facts.is_missing:
         return None
     # a run was killed while it replaced the relation by the build that is held
-    if facts.held and Beside(NEXT, facts.held.build) in facts.beside:
-        return _into_place(facts, Beside(NEXT, facts.held.build))
+    if facts.held and (found := facts.following(facts.held.build)):
+        return _into_place(facts, found)
     if facts.last and Beside(PUBLISHED, facts.last) in facts.beside:
         kept = Beside(PUBLISHED, facts.last)
         # these rows may be a copy, in another state
@@ -135,7 +135,7 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
 
 def refuse_taken_away(facts: Facts, intent: GoAhead) -> Move | None:
     """Code of the user has taken the relation away, which had the rows of a build already."""
-    if Beside(NEXT, intent.build) in facts.beside:
+    if facts.following(intent.build):
         return None
     if facts.relation is not Relation.THERE:
         return Refused.DROPPED
@@ -163,7 +163,7 @@ def mark(facts: Facts, intent: GoAhead) -> Move | None:
 
     Its version of before may have those that were published last.
     """
-    if facts.relation is not Relation.THERE or Beside(NEXT, intent.build) in facts.beside:
+    if facts.relation is not Relation.THERE or facts.following(intent.build):
         return None
     if intent.held and facts.marked.build != intent.build:
         has_published = facts.baseline == Itself(intent.keeps)
@@ -211,24 +211,22 @@ def forget_held(facts: Facts, _: Intent) -> Move | None:
 
 def go_ahead(facts: Facts, intent: GoAhead) -> Move | None:
     """Let a next snapshot be the relation. The rows that were published last stay beside it."""
-    if Beside(NEXT, intent.build) not in facts.beside:
+    found = facts.following(intent.build)
+    if not found:
         return None
     if intent.keeps and facts.relation is Relation.THERE:
         kept = Beside(PUBLISHED, intent.keeps)
         if kept not in facts.beside:
             return Keep(kept)
-    return _into_place(facts, Beside(NEXT, intent.build), is_finishing=False)
+    return _into_place(facts, found, is_finishing=False)
 
 
 def catch_up_unmirrored(facts: Facts, _: Intent) -> Move | None:
     """8. Let the relation have a build of `mirror: false`, which was killed in its swap."""
     if not facts.is_missing:
         return None
-    found = [each for each in facts.beside if each.kind == NEXT]
-    if found and facts.unmirrored is None:
-        return Look.AT_NEXT
-    unmirrored = [each for each in found if each.id in (facts.unmirrored or ())]
-    return _into_place(facts, unmirrored[-1], is_finishing=False) if unmirrored else None
+    found = [each for each in facts.beside if each.kind == UNMIRRORED]
+    return _into_place(facts, found[-1], is_finishing=False) if found else None
 
 
 def drop_leftovers(facts: Facts, intent: Intent) -> Move | None:
@@ -250,12 +248,6 @@ def complete(facts: Facts, _: Intent) -> Move | None:
 def refuse_moved_away(facts: Facts, _: Intent) -> Move | None:
     """A run that changes nothing cannot bring a relation back that was moved away."""
     return Refused.MOVED_AWAY if facts.is_moved_away else None
-
-
-def refuse_lost_rows(facts: Facts, intent: BuildOnly | LookOnly) -> Move | None:
-    """A build would extend no rows, where there were some."""
-    is_lost = facts.relation is Relation.LOST
-    return Refused.FOLDER_LOST if is_lost and intent.extends else None
 
 
 def _into_place(facts: Facts, table: Beside, is_finishing: bool = True) -> Move:
@@ -304,8 +296,8 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
     ),
     Settle: (restate, forget_held, drop_leftovers),
     Explain: (explain,),
-    BuildOnly: (catch_up, catch_up_unmirrored, refuse_lost_rows, drop_leftovers),
-    LookOnly: (refuse_moved_away, refuse_lost_rows),
+    BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
+    LookOnly: (refuse_moved_away,),
     Publish: (start.refuse_stale, start.drop_lost, start.look_before_keeping, *_START),
     Preview: (start.refuse_interrupted, refuse_moved_away, *_START),
     PublishHeld: (

@@ -18,7 +18,7 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID, new_batch_id
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.protocol.facts import NEXT, PART, PUBLISHED
+from dbt.adapters.openmirroring.protocol.facts import NEXT_KINDS, PART, PUBLISHED
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import RefusedError
@@ -174,7 +174,7 @@ def give_back(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
     if home is None:
         return
     tables = _tables(warehouse, relation)
-    is_beside, is_published = made_for(name, NEXT, PUBLISHED), made_for(name, PUBLISHED)
+    is_beside, is_published = made_for(name, *NEXT_KINDS, PUBLISHED), made_for(name, PUBLISHED)
     lost = [table for table in tables if is_beside(table) and not (home / table).exists()]
     if name not in tables and (home / name).is_dir() and lost:
         (home / name).rename(home / lost[0])
@@ -195,8 +195,8 @@ def remove_unfinished(warehouse: Warehouse, relation: OpenMirroringRelation) -> 
         return
     tables = _tables(warehouse, relation)
     # without the relation, the rows that were published last may be the only ones
-    kinds = (NEXT, *ROLES_OF_ROWS, PUBLISHED) if name in tables else (NEXT, *ROLES_OF_ROWS)
-    is_leftover = made_for(name, *kinds)
+    kinds = (PUBLISHED,) if name in tables else ()
+    is_leftover = made_for(name, *NEXT_KINDS, *ROLES_OF_ROWS, *kinds)
     for folder in home.glob("*"):
         if is_leftover(folder.name) and folder.name not in tables:
             shutil.rmtree(folder)
