@@ -239,12 +239,13 @@ class Attempt(Table):
         """
         records, relation, description = self.records, self.relation, self.description
         journal, warehouse, marks = records.last, self.warehouse, self.marks or Marks()
-        if not journal or not relation or not description or self.facts.is_ahead:
-            return
-        expected, found, is_last = journal.snapshot_state, None, self.build == journal.batch.build
-        if expected and is_last:
+        assert journal, "a rule asks for them"
+        assert relation, "it has the build of the journal"
+        assert description, "it is the present version of a table"
+        expected, found = journal.snapshot_state, None
+        if expected:
             found = snapshot_state(warehouse, relation, description)
-        if found is None and counts_unknown and is_last:
+        if found is None and counts_unknown:
             records.verify_rows(journal, warehouse.count_rows(relation))
         # a restored table counts its versions anew, so it may come to the number of the old one
         expected = marks.restored_state(journal.batch.build) or expected
