@@ -248,11 +248,12 @@ def test_changes_by_others_are_repaired_or_refused(
     assert len(project.relation(name)) == 5
 
 
-@pytest.mark.needs(parquet="Spark finds the folder by its log or its metadata")
 @pytest.mark.needs(session="the folder is on the machine of the server")
 def test_a_table_whose_folder_is_gone_is_never_read_as_an_empty_one(
-    new_project: Callable[[Path], Project], tmp_path: Path
+    new_project: Callable[[Path], Project], tmp_path: Path, file_format: str
 ) -> None:
+    if file_format == "iceberg":
+        pytest.skip("Spark cannot even list such a table, or drop it")
     project = new_project(tmp_path)
     project.model(MODEL, unique_key="id", max_deleted="50%")
     project.model("select * from {{ ref('orders') }}", "seen", materialized="view")

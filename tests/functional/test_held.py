@@ -9,6 +9,7 @@ import pytest
 from dbt.adapters.openmirroring.landing_zone.batch import Owner, new_batch_id
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
+from dbt.adapters.openmirroring.protocol.facts import Held
 from tests.functional.nodes import write_node
 from tests.functional.project import Project
 
@@ -128,7 +129,7 @@ def test_rows_that_another_run_holds_meanwhile_are_noticed(project: Project) -> 
     folder = TableFolder(project.schema, "orders")
     owner = Owner(project.name, "model.shop.orders", project.schema)
     build = new_batch_id()
-    record = HeldRecord(owner, "until its tests pass", build, None, True)
+    record = HeldRecord(owner, Held(build, why="until its tests pass"))
     project.storage.write(folder.held, record.to_json())
     table = f"{project.schema}.orders"
     journal = Journal.read(project.storage, folder.journal)

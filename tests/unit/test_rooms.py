@@ -17,7 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "disk": set(),
     "dbt_core": set(),
     "rest": {"text"},
-    "landing_zone": {"text", "rest", "disk"},
+    "landing_zone": {"protocol", "text", "rest", "disk"},
     "replicator": {"text", "disk"},
     "types": {*LEAVES},
     "protocol": set(),
@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "service": {"landing_zone", *LEAVES},
     "destination": {"landing_zone", "service", "replicator", *LEAVES},
     "node": {"protocol", "destination", "landing_zone", "spark", "types", *LEAVES},
-    "operations": {"node", "destination", "landing_zone", "service", "spark", *LEAVES},
+    "operations": {"node", "protocol", "destination", "landing_zone", "service", "spark", *LEAVES},
 }
 
 # upward arrows, for types only: a protocol would repeat its one class

@@ -13,7 +13,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     NewTables,
     drop_table,
-    held_record,
+    held_rows,
     landed_table,
     last_published,
     table_folders,
@@ -83,7 +83,7 @@ def test_a_relation_whose_name_can_be_no_folder_was_never_published(storage: Sto
     publish(storage, "initial", [b"rows"])
 
     assert last_published(storage, TABLE.schema, f"_{TABLE.identifier}") is None
-    assert held_record(storage, TABLE.schema, f"_{TABLE.identifier}") is None
+    assert held_rows(storage, TABLE.schema, f"_{TABLE.identifier}") is None
 
 
 def test_a_table_without_a_schema_folder_may_have_a_schema_that_can_be_no_folder(

@@ -28,6 +28,7 @@ from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTab
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.rest import azure_requests
 from dbt.adapters.openmirroring.service.monitoring import Service
 from dbt.adapters.openmirroring.service.reports import ServiceError, ServiceReport, TableReport
@@ -308,8 +309,7 @@ def test_a_reader_changes_nothing_and_finishes_nothing(storage: Storage) -> None
     publish(storage, "initial", [b"a"])
     manifest = leave(storage, "changes", [b"b"])
 
-    with pytest.raises(MirrorError, match="mirror_recover"):
-        PublishedTable(storage, TABLE, OWNER).open()
+    assert PublishedTable(storage, TABLE, OWNER).pending() == manifest
 
     assert storage.read(TABLE.manifest) == manifest.to_json()
     with publication(storage) as opened:
@@ -778,7 +778,7 @@ def test_a_publication_is_a_small_number_of_requests(
 def hold(storage: Storage) -> None:
     with publication(storage) as opened:
         opened.pending()
-        opened.hold(opened.batch_id, "until its tests pass", None)
+        opened.hold(Held(opened.batch_id, why="until its tests pass"))
 
 
 def test_a_record_shows_held_rows_until_they_are_published(storage: Storage) -> None:
@@ -789,7 +789,7 @@ def test_a_record_shows_held_rows_until_they_are_published(storage: Storage) -> 
         assert opened.pending() is None
         found = landed_table(storage, TABLE).held
         assert found
-        assert (found.owner, found.why) == (OWNER, "until its tests pass")
+        assert (found.owner, found.held.why) == (OWNER, "until its tests pass")
         finish(opened, commit(storage, opened, "changes", [b"b"]))
 
     assert landed_table(storage, TABLE).held is None

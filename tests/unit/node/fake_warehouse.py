@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +34,7 @@ from tests.unit.node.fake_macros import Macros
 from tests.unit.node.fake_rows import Rows, answer
 
 SCHEMA = "shop"
+LOST = "file:/lost/folder"
 
 # carries out a step of a run, or does not
 Around = Callable[[str, Callable[[], Any]], Any]
@@ -49,16 +50,19 @@ class Table:
     Args:
         versions: what made each version, with the rows that it has; the last one is the table
         oldest: the number of the first version whose files are still there
+        is_lost: whether its folder is gone
     """
 
     format: str
     versions: list[tuple[str, Rows]]
     properties: dict[str, str] = field(default_factory=dict)
     oldest: int = 0
+    is_lost: bool = False
 
     @property
     def rows(self) -> Rows:
-        return self.versions[-1][1]
+        rows = self.versions[-1][1]
+        return replace(rows, rows=()) if self.is_lost else rows
 
     def change(self, operation: str, rows: Rows | None = None) -> None:
         self.versions.append((operation, rows or self.rows))
@@ -177,7 +181,10 @@ class FakeSpark:
     def table(self, name: object) -> Table:
         if identifier(name) not in self.tables:
             raise DbtDatabaseError(f"Spark has no table {name}")
-        return self.tables[identifier(name)]
+        table = self.tables[identifier(name)]
+        if table.is_lost and table.format == "delta":
+            raise DbtDatabaseError("DELTA_PATH_DOES_NOT_EXIST")
+        return table
 
     def create(
         self, name: object, rows: Rows, properties: Mapping[str, str], file_format: str
@@ -205,6 +212,7 @@ class FakeSpark:
             ("", "", ""),
             ("# Detailed Table Information", "", ""),
             ("Provider", table.format, ""),
+            ("Location", LOST if table.is_lost else "", ""),
             ("Statistics", "" if self.bytes is None else f"{self.bytes} bytes", ""),
         )
         columns = [(name, dtype, "") for name, dtype in table.rows.columns.items()]
@@ -212,6 +220,12 @@ class FakeSpark:
 
     def _properties(self, table: Table) -> Rows:
         return answer(("key", "value"), *table.properties.items())
+
+
+class LocalWarehouse(Warehouse):
+    """A warehouse all of whose Spark runs on this machine."""
+
+    is_local = True
 
 
 class Anything(agate.DataType):  # type: ignore[misc]
@@ -265,6 +279,7 @@ class FakeAdapter:
         for name, table in self.spark.tables.items():
             is_delta = table.format == "delta"
             marks = ", ".join(f"{mark}={value}" for mark, value in table.properties.items())
+            location = f"Location: {LOST}\n" if table.is_lost else ""
             yield (
                 name,
                 OpenMirroringRelation.create(
@@ -272,7 +287,7 @@ class FakeAdapter:
                     identifier=name,
                     type=RelationType.Table,
                     is_delta=is_delta,
-                    information=f"Table Properties: [{'' if is_delta else marks}]",
+                    information=f"{location}Table Properties: [{'' if is_delta else marks}]",
                 ),
             )
 

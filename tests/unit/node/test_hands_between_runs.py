@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,113 @@ def test_a_batch_is_published_although_its_table_is_gone(
             assert NEW in last.rows
 
 
+def lose_folders(world: World, *names: str) -> None:
+    """Lose the folders of tables. A name ends with `*` for all that begin with it."""
+    for found, table in world.spark.tables.items():
+        table.is_lost |= any(fnmatch(found, name) for name in names)
+
+
+IS_LOST = "/lost/folder is gone, with all rows"
+
+
+@pytest.mark.parametrize(
+    ("file_format", "step"),
+    [
+        *(("delta", step) for step in (None, MERGE, "mirror_mark orders", RECORD)),
+        *(("parquet", step) for step in (None, publication_of(2))),
+    ],
+)
+def test_a_table_whose_folder_is_lost_is_never_read_and_a_full_refresh_replaces_it(
+    tmp_path: Path, file_format: str, step: str | None
+) -> None:
+    world = published_world(tmp_path / "world", **{**IN_PLACE, "file_format": file_format})
+    world.select(NEW)
+    if step:
+        world.kill_before(step)
+    lose_folders(world, "orders*")
+    world.recover()
+
+    for run in (World.run, World.rebuild, World.repair):
+        assert IS_LOST in refused(world, run)
+    world.dry_run = True
+    assert IS_LOST in refused(world)
+    world.dry_run = False
+    world.run(full_refresh=True)
+
+    world.assert_right([NEW])
+
+
+def test_the_build_of_a_batch_replaces_a_table_whose_folder_is_lost(tmp_path: Path) -> None:
+    world = published_world(tmp_path)
+    world.kill_before(publication_of(2))
+    lose_folders(world, "orders")
+
+    world.run()
+
+    world.assert_right(AFTER)
+
+
+@pytest.mark.parametrize("lost", ["orders__part_*", "orders__new_rows_*"])
+def test_a_table_takes_no_changes_whose_rows_are_lost(tmp_path: Path, lost: str) -> None:
+    world = published_world(tmp_path / "world", **IN_PLACE)
+    world.select(NEW)
+    world.kill_before(MERGE)
+    lose_folders(world, lost)
+    world.recover()
+
+    assert world.rows == list(BEFORE)
+    for done in ended(world, tmp_path / "ways"):
+        done.assert_published(done.rows)
+        assert NEW in done.rows
+
+
+@pytest.mark.parametrize("file_format", ["delta", "parquet"])
+@pytest.mark.parametrize("step", [None, "rename orders__next_ID to orders"])
+@pytest.mark.parametrize("lost", ["orders", "orders__published_*", "orders__next_*"])
+def test_held_rows_and_those_beside_them_may_lose_their_folders(
+    tmp_path: Path, file_format: str, step: str | None, lost: str
+) -> None:
+    world = published_world(tmp_path / "world", file_format=file_format, **HELD)
+    if step:
+        world.kill_before(step)
+    else:
+        world.run()
+    lose_folders(world, lost)
+
+    for done in ended(world, tmp_path / "ways"):
+        done.publish_held()
+        done.assert_right(AFTER)
+
+
+def test_published_rows_take_the_place_of_a_copy_whose_folder_is_lost(tmp_path: Path) -> None:
+    """Given a table that was restored, while a lost copy of its rows stands beside."""
+    world = published_world(tmp_path, **HELD)
+    world.run()
+    lose_folders(world, "orders__published_*")
+    drop_the_table(world)
+    world.restore()
+    assert world.rows == list(BEFORE)
+
+    world.run()
+    world.publish_held()
+
+    world.assert_right(AFTER)
+
+
+def test_a_table_that_is_not_mirrored_extends_no_lost_rows(tmp_path: Path) -> None:
+    world = published_world(tmp_path, **IN_PLACE, mirror=False)
+    world.select(NEW)
+    lose_folders(world, "orders")
+
+    assert IS_LOST in refused(world)
+    world.dry_run = True
+    assert IS_LOST in refused(world)
+    world.dry_run = False
+    world.run(full_refresh=True)
+
+    assert world.rows == [NEW]
+
+
 def test_a_full_refresh_needs_no_table_to_finish_a_batch(tmp_path: Path) -> None:
     world = published_world(tmp_path, **IN_PLACE)
     world.kill_before(MERGE)
@@ -284,7 +392,7 @@ def test_rows_that_are_not_mirrored_outlive_a_kill_before_they_are_mirrored(
     world.select(*BEFORE)
     world.run()
     world.select(NEW)
-    world.kill_before("rename orders__next_ID to orders")
+    world.kill_before("rename orders__unmirrored_ID to orders")
     world.config["mirror"] = True
 
     world.run()

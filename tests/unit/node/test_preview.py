@@ -98,6 +98,9 @@ def test_a_dry_run_fails_where_a_run_would_hold_rows_or_finish_a_batch(tmp_path:
     world.kill_before(publication_of(2))
     with pytest.raises(MirrorError, match="A dry run changes nothing"):
         dry_run(world)
+    world.dry_run, world.spark.tables = True, {}
+    with pytest.raises(MirrorError, match="A dry run changes nothing"):
+        world.restore()
 
     assert world.mirrored == list(BEFORE)
 
@@ -176,7 +179,7 @@ def test_a_node_that_is_not_mirrored_stays_in_spark(
 
 def test_a_node_that_is_not_mirrored_finishes_the_swap_of_a_killed_run(tmp_path: Path) -> None:
     world = published_world(tmp_path, mirror=False)
-    world.kill_before(SWAP)
+    world.kill_before(SWAP.replace("next", "unmirrored"))
 
     world.run()
 

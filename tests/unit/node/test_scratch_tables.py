@@ -224,8 +224,6 @@ def test_a_table_whose_folder_is_gone_is_not_read_as_an_empty_one(tmp_path: Path
     refuse_lost(warehouse, [there, far, table("plain"), table("unknown")])
     with pytest.raises(CompilationError, match=r"items is gone.*Put the folder back"):
         refuse_lost(warehouse, [there, lost])
-    with pytest.raises(CompilationError, match=r"items is gone.*run the node of .*orders"):
-        refuse_lost(warehouse, [lost], there)
 
 
 def test_a_location_in_a_comment_is_none() -> None:

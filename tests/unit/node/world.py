@@ -31,7 +31,6 @@ from dbt.adapters.openmirroring.node.publish import (
 )
 from dbt.adapters.openmirroring.node.repair import repair, restore
 from dbt.adapters.openmirroring.node.response import MirrorResponse
-from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     RESTORED_PROPERTY,
@@ -40,7 +39,7 @@ from dbt.adapters.openmirroring.spark.relation import (
     OpenMirroringRelation,
 )
 from tests.unit.node.fake_rows import Row, Rows, read_file
-from tests.unit.node.fake_warehouse import SCHEMA, FakeAdapter, FakeSpark
+from tests.unit.node.fake_warehouse import SCHEMA, FakeAdapter, FakeSpark, LocalWarehouse
 from tests.unit.node.faults import (
     READING,
     Claim,
@@ -282,7 +281,7 @@ class World:
             "log": lambda text, info: self.told.append(text),
             "exceptions": {"warn": self.told.append},
         }
-        return Node(context, Warehouse(adapter, context))  # type: ignore[arg-type]
+        return Node(context, LocalWarehouse(adapter, context))  # type: ignore[arg-type]
 
     # Steps
 

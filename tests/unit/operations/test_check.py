@@ -23,6 +23,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables, utc_text
 from dbt.adapters.openmirroring.operations.run_operations import RunOperations
 from dbt.adapters.openmirroring.operations.status import status_lines
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.service import monitoring
 from dbt.adapters.openmirroring.service.reports import ServiceReport, TableReport
 from dbt.adapters.openmirroring.text.codes import with_code
@@ -247,7 +248,7 @@ def test_a_table_that_fabric_has_lost_has_failed(storage: Storage) -> None:
 def test_each_problem_of_each_table_has_a_line(storage: Storage) -> None:
     publish_at(storage, [datetime.now(timezone.utc) - timedelta(days=2)])
     with publication(storage) as opened:
-        opened.hold(opened.batch_id, "because not_null_orders_name failed", None)
+        opened.hold(Held(opened.batch_id, why="because not_null_orders_name failed"))
     publish(storage, "broken")
     storage.write(TableFolder("sales", "broken").journal, b"{}")
     report = ServiceReport("Paused", "no capacity")
@@ -379,7 +380,7 @@ class Before:
 def test_held_rows_do_not_hide_that_the_table_is_missing(storage: Storage) -> None:
     publish(storage)
     with publication(storage) as opened:
-        opened.hold(opened.batch_id, "until mirror_publish", None)
+        opened.hold(Held(opened.batch_id, why="until mirror_publish"))
     storage.delete(ORDERS.path)
 
     assert checked(storage, ServiceReport("Running")).errors == MISSING

@@ -18,6 +18,7 @@ from dbt.adapters.openmirroring.landing_zone.storage import Storage
 from dbt.adapters.openmirroring.operations import held
 from dbt.adapters.openmirroring.operations.held import HeldNodes, not_passed
 from dbt.adapters.openmirroring.operations.project_tables import ProjectTables
+from dbt.adapters.openmirroring.protocol.facts import Held
 from tests.unit.landing_zone.publishing import OWNER, TABLE, publication
 from tests.unit.operations.tables import node, publish
 
@@ -169,7 +170,7 @@ def hold(storage: Storage, project: str = "shop", is_killed: bool = False) -> No
     """Publish `sales.orders`, then hold rows of it; perhaps be killed while publishing these."""
     publish(storage, project=project)
     with publication(storage, replace(OWNER, project=project)) as opened:
-        opened.hold(opened.batch_id, "until its tests pass", None)
+        opened.hold(Held(opened.batch_id, why="until its tests pass"))
     if is_killed:
         publish(storage, project=project, build=new_batch_id(), completes=False)
 

@@ -37,7 +37,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Intent,
     Itself,
     Kept,
-    Marked,
+    Marks,
     Part,
     Recover,
     Relation,
@@ -62,7 +62,7 @@ class Table:
         versions: the rows of each version; the last one is the table
         noted: the build that was published last, and the version that has its rows
         oldest: the first version that can still be read
-        is_lost: whether its folder is gone, so that Spark reads no rows
+        is_lost: whether its folder is gone, so that Spark can only drop it
         is_elsewhere: whether it was published elsewhere
     """
 
@@ -222,9 +222,7 @@ class Run:
     part: Part = Part.UNKNOWN
     state: int | None = None
     is_state_kept: bool = False
-    unmirrored: frozenset[str] | None = None
     rows: RowsOf = RowsOf.UNKNOWN
-    has_folder: bool | None = None
     has_finished: bool = False
     taking: Rows = frozenset()
     elsewhere: str | None = None
@@ -252,7 +250,11 @@ class Run:
     def observe(self) -> Facts:
         world, journal, manifest = self.world, self.world.journal, self.manifest
         relation = Relation.CHECKED if world.is_checked else Relation.MISSING
+        if world.relation:
+            relation = Relation.LOST if world.relation.is_lost else Relation.THERE
         table = world.relation or Table(())
+        if table.is_lost:
+            table = Table(())
         noted = (table.noted[0], str(table.noted[1])) if table.noted else None
         return Facts(
             last=journal.build if journal else None,
@@ -264,14 +266,13 @@ class Run:
             if manifest
             else None,
             held=world.held,
-            relation=Relation.THERE if world.relation else relation,
-            beside=tuple(each for each, _ in world.beside),
+            relation=relation,
+            beside=tuple(each for each, table in world.beside if not table.is_lost),
+            lost=tuple(each for each, table in world.beside if table.is_lost),
             files=self.files,
             part=self.part,
-            unmirrored=self.unmirrored,
-            marked=Marked(table.build, noted, table.is_unmirrored),
+            marked=Marks(table.build, noted, table.is_unmirrored),
             rows=self.rows,
-            has_folder=self.has_folder,
             has_finished=self.has_finished,
             is_superseded=self.has_record and world.manifest is not None,
             elsewhere=self.elsewhere,
@@ -286,10 +287,12 @@ class Run:
         match action:
             case Keep(table):
                 assert world.relation
+                assert not world.relation.is_lost
                 kept = world.having(table.kind, table.id, world.relation)
                 yield "keep relation", replace(kept, relation=None)
             case Rename(table):
                 found = dict(world.beside)[table]
+                assert not found.is_lost
                 yield f"rename {table.kind}", replace(world.without(table), relation=found)
             case Drop(table):
                 yield f"drop {table.kind}", world.without(table)
@@ -300,13 +303,10 @@ class Run:
                 self.is_state_kept = True
                 copy = dict(world.beside).get(Beside(PUBLISHED, build)) or world.relation
                 assert copy
+                assert not copy.is_lost
                 state = len(copy.versions) - 1
                 journal = replace(world.journal, build=build, state=state, is_before=False)
                 yield "keep state", replace(world, journal=journal)
-            case Look.AT_NEXT:
-                self.unmirrored = frozenset(
-                    each.id for each, table in world.beside if table.is_unmirrored
-                )
             case Look.AT_FILES:
                 self.files = Files.LOST if world.is_lost else Files.WHOLE
             case Look.AT_PART:
@@ -351,8 +351,6 @@ class Run:
                 assert world.relation
                 self.part = Part.MARKED
                 yield "take ahead", replace(world, relation=world.relation.changed(self.taking))
-            case Look.AT_FOLDER:
-                self.has_folder = not any(table.is_lost for table in world.needed)
             case Look.AT_ROWS:
                 self.rows = self._compared()
             case Step.FORGET_HELD:
@@ -371,6 +369,7 @@ class Run:
         match action:
             case Step.TAKE_PART:
                 assert relation, "Spark has no such table"
+                assert not any(table.is_lost for _, table in world.beside)
                 taken = relation.changed(batch.rows)
                 yield "take", replace(world, relation=taken)
                 yield "mark", replace(world, relation=replace(taken, build=batch.build))
@@ -403,9 +402,8 @@ class Run:
         journal, relation = self.world.journal, self.world.relation
         assert journal
         assert relation
-        if relation.is_lost:
-            is_same = False
-        elif journal.state is None:  # then the rows are counted
+        assert not relation.is_lost
+        if journal.state is None:  # then the rows are counted
             is_same = len(relation.rows) == len(journal.rows)
         else:
             is_same = len(relation.changes_since(journal.state)) <= journal.is_before
@@ -418,7 +416,7 @@ class Run:
         assert relation
         state = None if journal.is_before else journal.state
         is_there = state is not None and relation.oldest <= state < len(relation.versions)
-        if state is not None and is_there and not relation.is_lost:
+        if state is not None and is_there:
             noted = (journal.build, state)
             return replace(world, relation=replace(relation, noted=noted))
         assert world.mirror is not None
@@ -430,7 +428,7 @@ class Run:
         assert batch
         assert batch.version is not None
         last = world.journal.build if world.journal else None
-        if relation is None or relation.is_lost or relation.build not in (last, batch.build):
+        if relation is None or relation.build not in (last, batch.build):
             return Part.FOREIGN, None
         changes = relation.changes_since(batch.version)
         if relation.build == batch.build:

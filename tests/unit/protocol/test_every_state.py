@@ -35,6 +35,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     NEXT,
     PART,
     PUBLISHED,
+    UNMIRRORED,
     Beside,
     BuildOnly,
     Committed,
@@ -48,7 +49,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Itself,
     Kept,
     LookOnly,
-    Marked,
+    Marks,
     Part,
     Preview,
     Publish,
@@ -140,7 +141,7 @@ def runs() -> Iterator[tuple[str, list[World]]]:
     yield "a restore", [world, restored, *going_ahead(restored, GoAhead("old"))]
     for first in (World(), published()):
         mirrored = replace(first, relation=Table((OLD | {7},), is_unmirrored=True))
-        built = mirrored.having(NEXT, "run", Table((NEW,), is_unmirrored=True))
+        built = mirrored.having(UNMIRRORED, "run", Table((NEW,), is_unmirrored=True))
         worlds = list(going_ahead(built, GoAhead("run")))
         yield "a build that is not mirrored", [mirrored, built, *worlds]
 
@@ -210,12 +211,24 @@ def lose_folder(world: World) -> World | None:
 
 
 def lose_kept_folder(world: World) -> World | None:
+    return lose_folders(world, lambda kind: kind == PUBLISHED)
+
+
+def lose_other_folders(world: World) -> World | None:
+    return lose_folders(world, lambda kind: kind != PUBLISHED)
+
+
+def lose_folders(world: World, of: Callable[[str], bool]) -> World | None:
     beside = [
-        (each, replace(table, is_lost=True) if each.kind == PUBLISHED else table)
+        (each, replace(table, is_lost=True) if of(each.kind) else table)
         for each, table in world.beside
     ]
     changed = replace(world, beside=tuple(beside))
     return None if changed == world else changed
+
+
+def drop_beside(world: World) -> World | None:
+    return replace(world, beside=()) if world.beside else None
 
 
 def come_back(world: World) -> World | None:
@@ -240,7 +253,14 @@ def finish_elsewhere(world: World) -> World | None:
 HANDS = (
     *(change_rows, replace_rows, drop_table, replace_table, lose_spark, lose_staged_files),
     *(delete_the_manifest, remove_old_versions, check_sql, finish_elsewhere),
-    *(damage_the_held_record, lose_folder, lose_kept_folder, come_back),
+    *(
+        damage_the_held_record,
+        lose_folder,
+        lose_kept_folder,
+        lose_other_folders,
+        come_back,
+        drop_beside,
+    ),
 )
 
 
@@ -258,7 +278,8 @@ def check_action(before: World, after: World, what: str) -> None:
         # the next publication is a full load, whatever is beside
         is_superseded |= after.manifest is None and after.mirror is None
         assert is_superseded or any(map(after.has_copy_of, known)), what
-    if before.relation is None and any(table.is_unmirrored for table in before.tables):
+    unmirrored = [table for table in before.tables if table.is_unmirrored and not table.is_lost]
+    if before.relation is None and unmirrored:
         assert any(table.is_unmirrored for table in after.tables), what
 
 
@@ -633,7 +654,8 @@ def test_a_dry_run_foretells_what_a_run_does() -> None:
 
 def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None:
     batches = [None, *(Committed("2", "2", *how) for how in product((True, False), repeat=2))]
-    names = [Beside(NEXT, "1"), Beside(NEXT, "2"), Beside(PUBLISHED, "1"), Beside(PART, "2")]
+    kinds = ((NEXT, "1"), (NEXT, "2"), (PUBLISHED, "1"), (PART, "2"), (UNMIRRORED, "3"))
+    names = [Beside(*each) for each in kinds]
     beside = [
         [name for name, is_there in zip(names, chosen, strict=True) if is_there]
         for chosen in product((True, False), repeat=len(names))
@@ -641,7 +663,6 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
     for relation, files, part, batch, recorded, held, tables, is_known in product(
         Relation, Files, Part, batches, "12", (None, Held("1"), Held("2")), beside, (True, False)
     ):
-        unmirrored = frozenset("2") if is_known else None
         facts = Facts(
             last="1",
             is_state_kept=is_known,
@@ -652,7 +673,6 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
             beside=tuple(tables),
             files=files,
             part=part,
-            unmirrored=unmirrored,
         )
         for intent in (*INTENTS, GoAhead("2", keeps="1")):
             match next_action(facts, intent):
@@ -675,11 +695,12 @@ def test_every_combination_of_facts_has_a_next_action_that_is_possible() -> None
 
 ASKED: tuple[dict[str, Any], ...] = (
     {},
-    {"rows": Rows.PUBLISHED, "has_folder": True, "elsewhere": "", "is_touched": False},
-    {"rows": Rows.PUBLISHED, "has_folder": True, "elsewhere": "elsewhere"},
-    {"rows": Rows.PUBLISHED, "has_folder": False, "elsewhere": ""},
-    {"rows": Rows.FOREIGN, "has_folder": True, "elsewhere": "", "is_touched": True},
+    {"rows": Rows.PUBLISHED, "elsewhere": "", "is_touched": False},
+    {"rows": Rows.PUBLISHED, "elsewhere": "elsewhere"},
+    {"rows": Rows.PUBLISHED, "elsewhere": "", "lost": (Beside(PUBLISHED, "1"),)},
+    {"rows": Rows.FOREIGN, "elsewhere": "", "is_touched": True},
     {"version": "3"},
+    {"is_view": True},
     {"version": "3", "is_touched": True, "rows": Rows.FOREIGN},
 )
 STARTS: tuple[Intent, ...] = (
@@ -696,10 +717,10 @@ def test_every_start_of_a_publication_is_possible() -> None:
     unfinished = Held("2", is_finished=False, before="1")
     held = (*((each, False) for each in (None, Held("2", "rebuild"), unfinished)), (None, True))
     marks = [
-        Marked(build, noted, *kind)
+        Marks(build, noted, is_unmirrored)
         for build in (None, "1", "2")
         for noted in (None, ("1", "0"))
-        for kind in ((False, False), (True, False), (False, True))
+        for is_unmirrored in (True, False)
     ]
     tables = ((), (Beside(PUBLISHED, "1"),), (Beside(NEXT, "2"),))
     for last, (record, is_damaged), marked, relation, beside, asked in product(
@@ -726,7 +747,7 @@ def check_start(facts: Facts, intent: Intent, move: Move) -> None:
             assert facts.published == facts.last
             is_same = facts.is_ahead or not facts.last or facts.rows is Rows.PUBLISHED
             assert is_same
-            assert facts.has_folder or not is_there or facts.marked.is_view
+            assert facts.relation is not Relation.LOST
         case Rebuild():
             assert facts.last or is_rebuilt or isinstance(intent, Publish) or facts.held
         case Fetch():
@@ -735,7 +756,7 @@ def check_start(facts: Facts, intent: Intent, move: Move) -> None:
         case Refused.FOREIGN:
             assert facts.rows is Rows.FOREIGN
         case Refused.FOLDER_LOST:
-            assert facts.has_folder is False
+            assert facts.relation is Relation.LOST or facts.lost
         case Refused.RECORD_DAMAGED:
             assert facts.is_held_damaged
         case Note(_, published):
@@ -747,15 +768,14 @@ def check_start(facts: Facts, intent: Intent, move: Move) -> None:
             assert facts.published
             assert not isinstance(facts.baseline, Kept)
         case Drop(table) | Rename(table):
-            assert table in facts.beside
+            assert table in (*facts.beside, *facts.lost)
             is_copy = isinstance(intent, EndCode) and facts.is_touched is False
+            is_copy |= table in facts.lost
             assert table != Beside(PUBLISHED, facts.last or "") or is_copy
         case Restate(build):
             assert build != facts.last
         case Look.AT_ROWS:
             assert facts.rows is Rows.UNKNOWN
-        case Look.AT_FOLDER:
-            assert facts.has_folder is None
         case Look.AT_CODE:
             assert facts.is_touched is None
 

@@ -19,6 +19,7 @@ from dbt.adapters.openmirroring.landing_zone.layout import (
 )
 from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Readable, Storage, plain
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.shown import shown
 
@@ -308,12 +309,12 @@ def _folders_of(schema: str, identifier: str) -> Iterator[TableFolder]:
     yield from _table_folder("", identifier)
 
 
-def held_record(storage: Storage, schema: str, identifier: str) -> HeldRecord | None:
+def held_rows(storage: Storage, schema: str, identifier: str) -> Held | None:
     """Read the record of a relation that is ahead; None if there is none that can be read."""
     for folder in _folders_of(schema, identifier):
-        held = HeldRecord.read_whole(storage, folder.held)
-        if held and held.owner.schema == schema:
-            return held
+        record = HeldRecord.read_whole(storage, folder.held)
+        if record and record.owner.schema == schema:
+            return record.held
     return None
 
 

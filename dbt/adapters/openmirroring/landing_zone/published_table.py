@@ -20,6 +20,7 @@ from dbt.adapters.openmirroring.landing_zone.records import (
     Manifest,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Readable, Storage
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.text.shown import shown
 
 
@@ -54,20 +55,14 @@ class PublishedTable:
         self._superseded: Manifest | None = None
         """A batch that was never completed. It may have begun the table folder."""
 
-    def open(self) -> None:
-        """Read the journal of the last publication.
+    def pending(self) -> Manifest | None:
+        """Read the journal, and return the batch that an interrupted run has left, if any.
 
         Raises:
-            MirrorError: if an interrupted run has left a batch to complete, or a record is damaged
+            MirrorError: if a record is damaged
         """
         self.last = self.journal()
-        pending = self._pending()
-        if pending:
-            raise MirrorError(
-                f"An earlier run has committed batch {pending.batch.id} of {self.table}, and was "
-                "interrupted. A dry run changes nothing, so it cannot finish it. Run "
-                "`dbt run-operation mirror_recover` with a target that is no dry run."
-            )
+        return self._pending()
 
     @property
     def last_build(self) -> str | None:
@@ -78,9 +73,10 @@ class PublishedTable:
         """Read the journal; None if the table has never been published."""
         return Journal.read(self._storage, self.table.journal)
 
-    def held_record(self) -> HeldRecord | None:
+    def read_held(self) -> Held | None:
         """Read the record of a snapshot that is ahead; None if there is none that can be read."""
-        return HeldRecord.read_whole(self._storage, self.table.held)
+        record = HeldRecord.read_whole(self._storage, self.table.held)
+        return record.held if record else None
 
     def is_published_again(self) -> bool:
         """Check whether another run has published, or committed, since the journal was read.

@@ -35,6 +35,7 @@ from dbt.adapters.openmirroring.landing_zone.records import (
     withdraw,
 )
 from dbt.adapters.openmirroring.landing_zone.storage import Storage
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.text.shown import shown
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Publication(PublishedTable):
         self._renamed: int | None = None
         self.committed = False
         self._is_withdrawn = False
-        self.held: HeldRecord | None = None
+        self.held: Held | None = None
         """The record of a snapshot that is ahead of the mirror, if it can be read.
 
         It is known after `pending`.
@@ -108,7 +109,8 @@ class Publication(PublishedTable):
             path = f"{self.table.scratch}/{entry.name}"
             if path == self.table.held:
                 self._has_held_record = True
-                self.held = HeldRecord.read_whole(files, path)
+                record = HeldRecord.read_whole(files, path)
+                self.held = record.held if record else None
             elif path not in own:
                 self._storage.delete(path)
         self.committed = manifest is not None
@@ -142,25 +144,10 @@ class Publication(PublishedTable):
         self._storage.delete(self.table.staging(self._superseded.batch.id))
         self._is_withdrawn = True
 
-    def hold(
-        self,
-        build: str,
-        why: str,
-        rebuild: str | None,
-        is_finished: bool = True,
-        before: str | None = None,
-    ) -> None:
-        """Write the record that the snapshot is ahead of the mirror.
-
-        Args:
-            build: the id of the build whose rows the snapshot has, or will have
-            why: why they are not published, and until when
-            rebuild: why they will be published as a rebuild; None if the changes decide
-            is_finished: whether the run of that build has ended
-            before: the id of the build that is ahead until that one is the snapshot, if any
-        """
-        self.held = HeldRecord(self._owner, why, build, rebuild, is_finished, before)
-        self._storage.write(self.table.held, self.held.to_json())
+    def hold(self, held: Held) -> None:
+        """Write the record that the snapshot is ahead of the mirror, or will be."""
+        self._storage.write(self.table.held, HeldRecord(self._owner, held).to_json())
+        self.held = held
         self._has_held_record = True
 
     @property

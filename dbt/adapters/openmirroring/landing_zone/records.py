@@ -25,6 +25,7 @@ from dbt.adapters.openmirroring.landing_zone.batch import (
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError
 from dbt.adapters.openmirroring.landing_zone.layout import TableFolder
 from dbt.adapters.openmirroring.landing_zone.storage import Readable
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.text.shown import shown
 
 VERSION = 2
@@ -247,28 +248,12 @@ class Journal(Record):
 
 @dataclass(frozen=True)
 class HeldRecord(Record):
-    """The record that the snapshot is ahead of the mirror. Only the snapshot has the rows.
-
-    Args:
-        why: why the rows are held
-        build: the id of the build whose rows are held
-        rebuild: why they will be published as a rebuild; None if the changes decide
-        is_finished: whether the run of that build has ended, so that its rows may be published
-        before: the id of the build that was ahead until that build is the snapshot, if any
-    """
+    """The record that the snapshot is ahead of the mirror. Only the snapshot has the rows."""
 
     REMEDY = "Delete it: the next run of the node writes it again."
 
     owner: Owner
-    why: str
-    build: str
-    rebuild: str | None
-    is_finished: bool
-    before: str | None = None
-
-    def is_of(self, build: str | None) -> bool:
-        """Check whether the record is that of a snapshot, or was written to replace it."""
-        return build is not None and build in (self.build, self.before)
+    held: Held
 
     @classmethod
     def read_whole(cls, storage: Readable, path: str) -> HeldRecord | None:
@@ -283,9 +268,9 @@ class HeldRecord(Record):
         return None
 
     def __post_init__(self) -> None:
-        check_batch_id(self.build)
-        if self.before:
-            check_batch_id(self.before)
+        check_batch_id(self.held.build)
+        if self.held.before:
+            check_batch_id(self.held.before)
 
 
 @cache

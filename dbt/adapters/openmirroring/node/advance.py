@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.landing_zone.errors import StagedFilesLostError
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal, Manifest
+from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.node.progress import PUBLISHING
 from dbt.adapters.openmirroring.node.snapshot.reuse import TouchedRows
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
@@ -48,7 +49,7 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
-    NEXT,
+    NEXT_KINDS,
     PUBLISHED,
     Beside,
     Committed,
@@ -59,7 +60,8 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Intent,
     Itself,
     Kept,
-    Marked,
+    Marks,
+    Missing,
     Part,
     Recover,
     Relation,
@@ -71,7 +73,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     UNMIRRORED_PROPERTY,
     VERSION_PROPERTY,
-    Marks,
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -98,6 +99,7 @@ def recover(table: Table, is_rebuilt: bool = False) -> Manifest | None:
     assert publication, "only a publication finishes a batch"
     give_back(warehouse, target)
     table.manifest = manifest = publication.pending()
+    table.look_for_folders()
     snapshot, held = warehouse.found(target), publication.held
     if held and snapshot and snapshot.build not in (None, held.build):
         # another run has made the snapshot go ahead since dbt listed the relations
@@ -126,14 +128,19 @@ class Table:
     publication: Publication | None = None
     manifest: Manifest | None = None
     journal: Journal | None = None
-    held: HeldRecord | None = None
+    held: Held | None = None
     marks: Marks | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     taking: TakenRows | None = None
     read_from: OpenMirroringRelation | None = None
     _known: Facts = field(default_factory=Facts)
+    # the folders that are gone of tables beside the relation, and of itself
+    _gone: dict[Beside | None, Path] = field(default_factory=dict)
     _lost: StagedFilesLostError | None = None
     _state: str | None = None
+
+    def __post_init__(self) -> None:
+        self.look_for_folders()
 
     def advance(self, intent: Intent) -> Start | Done:
         """Do what the protocol says, until nothing is left to do.
@@ -147,7 +154,7 @@ class Table:
             self.warehouse.adapter.progress.show_step(PUBLISHING)
         self._forget()
         self._lost = self._state = None
-        self._know(files=Files.UNKNOWN, part=Part.UNKNOWN, unmirrored=None, is_state_kept=False)
+        self._know(files=Files.UNKNOWN, part=Part.UNKNOWN, is_state_kept=False)
         before: Action | None = None
         while True:
             match next_action(self.facts, intent):
@@ -180,27 +187,25 @@ class Table:
         """What is known without a statement, and what was asked before."""
         records = self.publication
         journal = records.last if records else self.journal
-        held = records.held if records else self.held
         manifest, place = self.manifest, Relation.MISSING
-        found, marks = self.warehouse.found(self.target), self.marks or Marks()
+        found = self.warehouse.found(self.target)
         if found:
-            place = Relation.THERE
+            place = Relation.LOST if None in self._gone else Relation.THERE
         elif self.target.place in self.warehouse.adapter.checked:
             place = Relation.CHECKED
-        is_view = bool(found and found.is_view)
         return replace(
             self._known,
             last=journal.batch.build if journal else None,
             recorded=journal.batch.id if journal else None,
             manifest=self._committed(manifest) if manifest else None,
-            held=Held(held.build, held.rebuild, held.is_finished, held.before, held.why)
-            if held
-            else None,
+            held=records.held if records else self.held,
             is_superseded=bool(records and records.is_superseded),
             is_held_damaged=bool(records and records.is_held_damaged),
             relation=place,
-            beside=tuple(self._beside),
-            marked=Marked(marks.build, marks.published, marks.unmirrored, is_view),
+            beside=tuple(each for each in self._beside if each not in self._gone),
+            lost=tuple(each for each in self._beside if each in self._gone),
+            marked=self.marks or Marks(),
+            is_view=bool(found and found.is_view),
         )
 
     # The rows that were published last, as Spark has them
@@ -212,14 +217,23 @@ class Table:
             self.marks = self.warehouse.marks(self.warehouse.found(self.target))
         return self.facts
 
+    def look_for_folders(self) -> None:
+        """Find out which tables have lost their folders, with all rows."""
+        self._gone = {}
+        for each in (None, *self._beside):
+            table = self._beside[each] if each else self.warehouse.found(self.target)
+            if folder := self.warehouse.lost_folder(table):
+                self._gone[each] = folder
+
     def look_again(self) -> None:
         """Find them after code of the user, which may have changed what dbt has listed."""
         warehouse, before, found = self.warehouse, self.marks, self.warehouse.found(self.target)
         self._forget()
         self._know(rows=Rows.UNKNOWN)
         self.read_from = None
+        self.look_for_folders()
         try:
-            self.marks = Marks.of(warehouse.properties(self.target))
+            self.marks = Marks() if None in self._gone else warehouse.fresh_marks(self.target)
         except DbtDatabaseError:
             warehouse.list_again(self.target)
             if warehouse.found(self.target):
@@ -244,6 +258,8 @@ class Table:
                 found = found.incorporate(version=version)
             case Itself() if self.read_from:
                 found = self.read_from
+            case Missing():
+                found = None
         return found
 
     @cached_property
@@ -291,7 +307,8 @@ class Table:
     @cached_property
     def _beside(self) -> dict[Beside, OpenMirroringRelation]:
         found = {}
-        for table in leftovers(self.warehouse, self.target, (NEXT, PUBLISHED, *ROLES_OF_ROWS)):
+        kinds = (*NEXT_KINDS, PUBLISHED, *ROLES_OF_ROWS)
+        for table in leftovers(self.warehouse, self.target, kinds):
             made_for = str(table.identifier)[len(str(self.target.identifier)) + 2 :]
             kind, _, number = made_for.lower().rpartition("_")
             found[Beside(kind, number)] = table
@@ -308,25 +325,23 @@ class Table:
                 self.marks = Marks(following.id)
             case Drop(left):
                 self.warehouse.drop(self._beside[left])
+                self._gone.pop(left, None)
             case Step.DROP_RELATION:
                 checked = self.warehouse.adapter.checked.pop(self.target.place, None)
                 self.warehouse.drop(checked or self._there)
+                self._gone.pop(None, None)
             case Note():
                 self._note(action)
             case Step.UNMIRROR:
                 # before it has other rows than those that were published
                 self.warehouse.mark(self.target, {UNMIRRORED_PROPERTY: "true"})
                 self.warehouse.unmark(self.target, [BUILD_PROPERTY, VERSION_PROPERTY])
-                self.marks = Marks(unmirrored=True)
+                self.marks = Marks(is_unmirrored=True)
             case Step.TAKE_AHEAD:
                 assert self.taking, "the relation takes rows in place"
                 take_in_place(self.warehouse, self.target, *self.taking)
                 self.warehouse.replaced(self.target)
                 self._know(part=Part.MARKED)
-            case Look.AT_NEXT:
-                found = {k.id: table for k, table in self._beside.items() if k.kind == NEXT}
-                marks = {k: self.warehouse.marks(table) for k, table in found.items()}
-                self._know(unmirrored=frozenset(k for k in marks if marks[k].unmirrored))
             case _:
                 assert self.publication, "only a publication has records"
                 self._change_records(action, self.publication)
@@ -339,19 +354,19 @@ class Table:
         if note.published:
             version = note.version or snapshot_version(self.warehouse, self.target)
             properties[VERSION_PROPERTY] = f"{note.published} {version}"
-            marks = replace(marks, published=(note.published, version))
+            marks = replace(marks, noted=(note.published, version))
         self.warehouse.mark(self.target, properties)
-        if note.build and marks.unmirrored:
+        if note.build and marks.is_unmirrored:
             self.warehouse.unmark(self.target, [UNMIRRORED_PROPERTY])
-            marks = replace(marks, unmirrored=False)
+            marks = replace(marks, is_unmirrored=False)
         self.marks = marks
 
     def _change_records(
         self, action: Look | Step | Write | Restate, publication: Publication
     ) -> None:
         match action:
-            case Write(Held(build, rebuild, is_finished, before, why)):
-                publication.hold(build, why, rebuild, is_finished, before)
+            case Write(held):
+                publication.hold(held)
                 return
             case Step.WITHDRAW:
                 publication.withdraw_superseded()

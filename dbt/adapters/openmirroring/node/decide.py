@@ -253,7 +253,7 @@ def next_snapshot(
 def check(attempt: Attempt, built: NextSnapshot, with_rows: bool = True) -> None:
     """Check whether the built rows, or only their definition, could be published.
 
-    Errors are those of `plan`.
+    Errors are those of `compare`.
     """
     node = attempt.node
     node.warehouse.adapter.progress.show_step(CHECKING)
@@ -270,8 +270,8 @@ def _outcome_of(node: Node, change: Change) -> str:
     return str(node.warehouse.ask(f"mirror_on_{change.kind}", change=change))
 
 
-def plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
-    """Decide what to publish.
+def compare(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
+    """Compare built rows with those that were published last, and decide what to publish.
 
     Raises:
         MirrorError: if the rows in Spark and the landing zone do not belong together

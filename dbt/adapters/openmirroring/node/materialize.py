@@ -10,12 +10,12 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
-from dbt.adapters.openmirroring.landing_zone.inventory import held_record, last_published
+from dbt.adapters.openmirroring.landing_zone.inventory import held_rows, last_published
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import build, verify_contract
-from dbt.adapters.openmirroring.node.decide import beyond_limit, next_snapshot, plan
-from dbt.adapters.openmirroring.node.next_rows import NextRows, first_rows, live_rows, next_rows
+from dbt.adapters.openmirroring.node.decide import beyond_limit, compare, next_snapshot
+from dbt.adapters.openmirroring.node.next_rows import first_rows, live_rows, next_rows
 from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.publish import publish
 from dbt.adapters.openmirroring.node.response import MirrorResponse
@@ -32,7 +32,13 @@ from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
 from dbt.adapters.openmirroring.node.start import Attempt, intent_of
 from dbt.adapters.openmirroring.node.user_code import may_change
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
-from dbt.adapters.openmirroring.protocol.facts import BuildOnly, GoAhead, LookOnly, Preview
+from dbt.adapters.openmirroring.protocol.facts import (
+    UNMIRRORED,
+    BuildOnly,
+    GoAhead,
+    LookOnly,
+    Preview,
+)
 from dbt.adapters.openmirroring.spark.relation import (
     CHECKED_PROPERTY,
     UNMIRRORED_PROPERTY,
@@ -50,7 +56,7 @@ def materialize(node: Node, destination: Destination) -> OpenMirroringRelation:
     is_embedded = node.warehouse.embedded is not None
     check_name(str(node.target.schema), str(node.target.identifier), file_format, is_embedded)
     with node.warehouse.adapter.connections.own_session():
-        refuse_lost(node.warehouse, node.tables_to_read)
+        refuse_lost(node.warehouse, node.sources)
         if destination.dry_run:
             # a dry run could not undo changes of the relation
             node.run_own_code(lambda statement: not may_change(statement, node.target))
@@ -74,30 +80,39 @@ def _materialize(node: Node, destination: Destination) -> AdapterResponse:
         return node.options.mirror is False or not may_change(statement, node.target)
 
     was_incremental = node.is_incremental
-    node.run_code_before(allows)
+    tidy(node.warehouse, node.target)
     if node.options.mirror:
-        response = _check_only(node)
+        Table(node.warehouse, node.target).advance(LookOnly())
     else:
-        response = _build_only(node, destination, was_incremental)
+        _catch_up(node, destination)
+    if node.extends:
+        refuse_lost(node.warehouse, [node.target])
+    node.run_code_before(allows)
+    response = _check_only(node) if node.options.mirror else _build_only(node, was_incremental)
     node.run_post_hooks(allows)
     return response
 
 
-def _build_only(node: Node, destination: Destination, was_incremental: bool) -> AdapterResponse:
-    """Build a `mirror: false` node, whose table is marked for when it is mirrored again."""
+def _catch_up(node: Node, destination: Destination) -> None:
+    """Let the table of a `mirror: false` node catch up with what earlier runs have left."""
     warehouse, target = node.warehouse, node.target
-    tidy(warehouse, target)
     journal = held = None
     if Table(warehouse, target).is_interrupted:
         place = destination.storage(), str(target.schema), str(target.identifier)
-        journal, held = (last_published(*place) or (None, None))[1], held_record(*place)
+        journal, held = (last_published(*place) or (None, None))[1], held_rows(*place)
     Table(warehouse, target, journal=journal, held=held).advance(BuildOnly())
-    build_id = new_batch_id()
+
+
+def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
+    """Build a `mirror: false` node, whose table is marked for when it is mirrored again."""
+    warehouse, target, build_id = node.warehouse, node.target, new_batch_id()
     with ScratchTables(warehouse, target, build_id) as scratch:
         found = warehouse.found(target)
-        snapshot = warehouse.describe(found) if found and found.is_table else None
+        is_there = found and found.is_table and not warehouse.lost_folder(found)
+        snapshot = warehouse.describe(found) if found and is_there else None
         rows = next_rows(node, scratch, was_incremental, snapshot)
-        following, response = build(node, rows, scratch, {UNMIRRORED_PROPERTY: "true"})
+        marks, beside = {UNMIRRORED_PROPERTY: "true"}, scratch.table(UNMIRRORED)
+        following, response = build(node, rows, scratch, marks, beside)
         verify_contract(node, following)
         taking = (following, rows.touched) if rows.touched else None
         ahead = GoAhead(build_id, in_place=taking is not None)
@@ -108,8 +123,6 @@ def _build_only(node: Node, destination: Destination, was_incremental: bool) -> 
 def _check_only(node: Node) -> AdapterResponse:
     """Run the SQL of a node, for `--empty` and `--sample`."""
     warehouse, target = node.warehouse, node.target
-    Table(warehouse, target).advance(LookOnly())
-    tidy(warehouse, target)
     with ScratchTables(warehouse, target, new_batch_id()) as scratch:
         rows = live_rows(node) if warehouse.found(target) else first_rows(node)
         following, _ = build(node, rows, scratch, {})
@@ -144,6 +157,11 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
             warehouse.adapter.cache_added(view)
             warehouse.adapter.stand_ins.put(target, view)
             return view, AdapterResponse(_message="dry run: built beside")
+        attempt = None
+        if node.options.mirror and not node.is_checked_only:
+            attempt = _attempt(node, target, destination, scratch)
+        elif node.extends:
+            refuse_lost(warehouse, [target])
         if node.is_checked_only:
             rows = live_rows(node) if warehouse.found(node.target) else first_rows(node)
         else:
@@ -153,32 +171,29 @@ def preview(node: Node, destination: Destination) -> tuple[OpenMirroringRelation
         if stood_in_for:
             warehouse.drop(node.target)
         verify_contract(node, built)
-        if node.is_checked_only or not node.options.mirror:
+        if attempt is None:
             return built, AdapterResponse(_message="dry run: built beside")
-        return built, _previewed(node, target, destination, scratch, rows, built)
+        planned = compare(attempt, next_snapshot(attempt, built, rows))
+        finding = beyond_limit(node, planned)
+        if finding:
+            raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")
+        return built, MirrorResponse.preview(planned)
 
 
-def _previewed(
-    node: Node,
-    target: OpenMirroringRelation,
-    destination: Destination,
-    scratch: ScratchTables,
-    rows: NextRows,
-    built: OpenMirroringRelation,
-) -> MirrorResponse:
+def _attempt(
+    node: Node, target: OpenMirroringRelation, destination: Destination, scratch: ScratchTables
+) -> Attempt:
+    """Start an attempt that only reads, or refuse it as a run would be."""
     folder = replace(node.table_folder, identifier=str(target.identifier))
     table = PublishedTable(destination.storage(), folder, node.owner)
-    table.open()
+    manifest = table.pending()
     attempt = Attempt(node, destination, table, scratch, target)
+    attempt.manifest = manifest
     if attempt.look().is_ahead or attempt.build not in (None, table.last_build):
-        attempt.held = table.held_record()
+        attempt.held = table.read_held()
         attempt.look()
     attempt.start(intent_of(node, Preview))
-    planned = plan(attempt, next_snapshot(attempt, built, rows))
-    finding = beyond_limit(node, planned)
-    if finding:
-        raise CompilationError(f"{finding}. A run would hold these rows, and publish nothing.")
-    return MirrorResponse.preview(planned)
+    return attempt
 
 
 def _drop_old_previews(warehouse: Warehouse, target: OpenMirroringRelation) -> None:

@@ -144,14 +144,16 @@ class Node:
         return bool(self._context["is_incremental"]())
 
     @property
-    def tables_to_read(self) -> Iterator[OpenMirroringRelation]:
-        """The tables of the project that a run of the node reads: its own, and its sources.
+    def extends(self) -> bool:
+        """Whether a build of the node extends the rows of its relation."""
+        return (self.reads_itself or self.is_history) and not self.is_full_refresh
+
+    @property
+    def sources(self) -> Iterator[OpenMirroringRelation]:
+        """The tables of other nodes that a run of the node reads.
 
         Views are read through. Tables of dbt sources and of hooks are not known.
         """
-        extends = self.options.mirror or self.reads_itself or self.is_history
-        if extends and not self.is_full_refresh:
-            yield self.target
         nodes = self._context["graph"]["nodes"]
         seen: set[str] = set()
         waiting = list(self.model["depends_on"].get("nodes", ()))

@@ -14,9 +14,9 @@ from dbt.adapters.openmirroring.node.build import build, verify_contract
 from dbt.adapters.openmirroring.node.decide import (
     beyond_limit,
     check,
+    compare,
     described,
     next_snapshot,
-    plan,
     refuse_deletion,
     too_many_deleted,
 )
@@ -119,7 +119,7 @@ def rebuild(node: Node, destination: Destination) -> MirrorResponse:
         plan = _plan(attempt, built)
         refuse_deletion(node, plan)
         # rows that nobody has published before, whatever build they come from
-        held = attempt.held_record("until mirror_rebuild has ended")
+        held = attempt.held_rows("until mirror_rebuild has ended")
         ahead = hold(attempt.facts, held)
         return commit(attempt, plan, built, held.build, before=lambda: attempt.go_on(ahead))
 
@@ -218,7 +218,7 @@ def _publish_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
         return _publish_rows(attempt, NextRows(query))
     finding = beyond_limit(node, plan)
     if finding:
-        _make_snapshot(attempt, following, rows, attempt.held_record(finding))
+        _make_snapshot(attempt, following, rows, attempt.held_rows(finding))
         attempt.destination.builds[node.owner.node] = attempt.records.batch_id
         raise too_many_deleted(node, finding)
     return commit(attempt, plan, built, attempt.records.batch_id)
@@ -234,7 +234,7 @@ def _publish_snapshot(
     plan = _plan(attempt, built)  # 2 and 3
     finding = beyond_limit(node, plan) if is_limited else None
     if finding:
-        attempt.go_on(GoAhead(build, replace(attempt.held_record(finding), build=build)))
+        attempt.go_on(GoAhead(build, replace(attempt.held_rows(finding), build=build)))
         raise too_many_deleted(node, finding)
     if plan.is_void:
         return _keep_snapshot(attempt, plan)
@@ -279,7 +279,7 @@ def _hold_rows(attempt: Attempt, rows: NextRows) -> MirrorResponse:
         return unchanged
     if node.has_post_hooks:
         check(attempt, described(node, node.target))
-        held = attempt.held_record(why)
+        held = attempt.held_rows(why)
         attempt.go_on(GoAhead(held.build, held))
     attempt.destination.builds[node.owner.node] = attempt.records.batch_id
     return MirrorResponse.held(why)
@@ -295,7 +295,7 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
     is_held, has_hooks = node.options.is_held, node.has_post_hooks
     # until hooks have run, or a publication has ended, the rows may not be right
     held = replace(
-        attempt.held_record(node.options.held_until if is_held else _NOT_ENDED),
+        attempt.held_rows(node.options.held_until if is_held else _NOT_ENDED),
         is_finished=is_held and not has_hooks,
     )
     following, _ = build(node, rows, attempt.scratch, attempt.marks_of_build)  # 1
@@ -308,7 +308,7 @@ def _go_ahead(attempt: Attempt, rows: NextRows) -> MirrorResponse | None:
     else:
         built = next_snapshot(attempt, following, rows)
         if built.reuse.equal_rows is not None:
-            planned = plan(attempt, built)
+            planned = compare(attempt, built)
             if planned.is_void:  # nothing has to be held
                 _prepare_destination(attempt, planned)
                 return _keep_snapshot(attempt, planned)
@@ -357,7 +357,7 @@ def _run_post_hooks(node: Node) -> None:
 
 def _plan(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
     """2 and 3. Decide what to publish, and check whether it can be published."""
-    planned = plan(attempt, built)
+    planned = compare(attempt, built)
     _prepare_destination(attempt, planned)
     return planned
 

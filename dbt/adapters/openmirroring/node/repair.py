@@ -168,12 +168,13 @@ def _begin(node: Node, destination: Destination) -> Iterator[Attempt]:
             yield attempt
         return
     table = PublishedTable(destination.storage(), node.table_folder, node.owner)
-    table.open()
+    manifest = table.pending()
     with (
         node.warehouse.adapter.connections.own_session(),
         ScratchTables(node.warehouse, node.target, table.batch_id) as scratch,
     ):
         attempt = Attempt(node, destination, table, scratch)
+        attempt.manifest = manifest
         attempt.look()
         yield attempt
 

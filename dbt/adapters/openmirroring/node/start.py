@@ -15,7 +15,7 @@ from dataclasses import replace
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, is_another_zone
-from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
+from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, SnapshotMismatchError
 from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
@@ -26,8 +26,8 @@ from dbt.adapters.openmirroring.node.plan import FULL_REFRESH
 from dbt.adapters.openmirroring.node.snapshot.reuse import MERGING_FORMATS
 from dbt.adapters.openmirroring.node.snapshot.scratch_tables import (
     ScratchTables,
+    folder_lost,
     make_way,
-    refuse_lost,
     table_beside,
 )
 from dbt.adapters.openmirroring.node.snapshot.snapshot import (
@@ -51,11 +51,13 @@ from dbt.adapters.openmirroring.protocol.actions import (
 from dbt.adapters.openmirroring.protocol.facts import (
     PUBLISHED,
     Baseline,
+    Beside,
     Earlier,
     EndCode,
     Held,
     Intent,
     Kept,
+    Marks,
     Missing,
     Publish,
     Relation,
@@ -67,7 +69,6 @@ from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
     VERSION_PROPERTY,
     ZONE_PROPERTY,
-    Marks,
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.table import TableDescription
@@ -133,7 +134,7 @@ class Attempt(Table):
         """The properties by which the build of this attempt is known."""
         return {BUILD_PROPERTY: self.records.batch_id, **self.properties}
 
-    def held_record(self, why: str) -> Held:
+    def held_rows(self, why: str) -> Held:
         """Return the record that the build of this attempt is ahead."""
         return Held(self.records.batch_id, self.rebuild, why=why)
 
@@ -190,14 +191,6 @@ class Attempt(Table):
         match action:
             case Look.AT_OTHER_FOLDERS:
                 self._know(elsewhere=self._elsewhere())
-            case Look.AT_FOLDER:
-                self._know(has_folder=True)
-                try:
-                    kept = [t for k, t in self._beside.items() if k.kind == PUBLISHED]
-                    refuse_lost(self.warehouse, [self.target, *kept], self.target)
-                except DbtRuntimeError as error:
-                    self._know(has_folder=False)
-                    self._refused = error
             case Look.AT_ROWS:
                 self._look_at_rows(intent)
             case Look.AT_CODE:
@@ -209,7 +202,7 @@ class Attempt(Table):
                 self._copy()
             case Step.FORGET_VERSION:
                 self.warehouse.unmark(self.target, [VERSION_PROPERTY])
-                self.marks = replace(self.marks or Marks(), published=None)
+                self.marks = replace(self.marks or Marks(), noted=None)
             case Note(None):
                 is_same = self._now() == self._before
                 super()._carry_out(action, intent)
@@ -246,12 +239,13 @@ class Attempt(Table):
         """
         records, relation, description = self.records, self.relation, self.description
         journal, warehouse, marks = records.last, self.warehouse, self.marks or Marks()
-        if not journal or not relation or not description or self.facts.is_ahead:
-            return
-        expected, found, is_last = journal.snapshot_state, None, self.build == journal.batch.build
-        if expected and is_last:
+        assert journal, "a rule asks for them"
+        assert relation, "it has the build of the journal"
+        assert description, "it is the present version of a table"
+        expected, found = journal.snapshot_state, None
+        if expected:
             found = snapshot_state(warehouse, relation, description)
-        if found is None and counts_unknown and is_last:
+        if found is None and counts_unknown:
             records.verify_rows(journal, warehouse.count_rows(relation))
         # a restored table counts its versions anew, so it may come to the number of the old one
         expected = marks.restored_state(journal.batch.build) or expected
@@ -279,8 +273,7 @@ class Attempt(Table):
         The journal cannot have that of a restore, nor that of a change in place whose run was
         killed.
         """
-        marks = Marks.of(self.warehouse.properties(relation))
-        restored = marks.restored_state(journal.batch.build)
+        restored = self.warehouse.fresh_marks(relation).restored_state(journal.batch.build)
         kind, _, version = (restored or str(journal.snapshot_state)).partition(":")
         if kind != "before" or description.layout.format not in MERGING_FORMATS:
             return restored or journal.snapshot_state
@@ -389,9 +382,20 @@ class Attempt(Table):
     def _refusal(self, why: Refused, intent: Intent) -> DbtRuntimeError:
         target = self.target
         match why:
-            case Refused.FOREIGN | Refused.FOLDER_LOST:
+            case Refused.FOLDER_LOST:
+                lost = None if None in self._gone else Beside(PUBLISHED, str(self.facts.last))
+                table = self._beside[lost] if lost else target
+                return folder_lost(self._gone[lost], table, target)
+            case Refused.FOREIGN:
                 assert self._refused, "a look has found it"
                 return self._refused
+            case Refused.COMMITTED:
+                assert self.manifest, "it was committed"
+                return MirrorError(
+                    f"An earlier run has committed batch {self.manifest.batch.id} of {target}, "
+                    "and was interrupted. A dry run changes nothing, so it cannot finish it. Run "
+                    "`dbt run-operation mirror_recover` with a target that is no dry run."
+                )
             case Refused.STALE:
                 return refuse_stale_compilation()
             case Refused.OUT_OF_STEP:

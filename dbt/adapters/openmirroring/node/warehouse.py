@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
-from dbt_common.exceptions import DbtRuntimeError
+from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import Context
+from dbt.adapters.openmirroring.protocol.facts import Marks
 from dbt.adapters.openmirroring.spark.relation import (
-    Marks,
+    BUILD_PROPERTY,
+    RESTORED_PROPERTY,
+    UNMIRRORED_PROPERTY,
+    VERSION_PROPERTY,
     OpenMirroringColumn,
     OpenMirroringRelation,
 )
 from dbt.adapters.openmirroring.spark.session import SessionHandle, Tasks
-from dbt.adapters.openmirroring.spark.table import TableDescription
+from dbt.adapters.openmirroring.spark.table import TableDescription, local_path
 
 if TYPE_CHECKING:
     import agate
@@ -184,13 +189,42 @@ class Warehouse:
         """Remove properties of a table. Names that it does not have are ignored."""
         self.run("mirror_unmark", table=relation, names=names)
 
+    def lost_folder(self, table: OpenMirroringRelation | None) -> Path | None:
+        """Return the folder of a table, if it was on this machine and is gone with all rows.
+
+        Spark reads such a table as one without rows. Of a Delta table, it tells nothing at all.
+        """
+        folder = _missing_folder(table.location) if table and table.is_table else None
+        if table is None or folder is None or not self.is_local:
+            return None
+        with suppress(DbtDatabaseError):
+            # the list may be of before the table was renamed
+            folder = _missing_folder(self.describe(table).location)
+        return folder
+
     def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
-        """Return the marks of a snapshot; empty marks for a view or without a snapshot."""
-        if snapshot is None or snapshot.is_view:
+        """Return the marks of a snapshot; empty marks for a view, or if nothing can be read."""
+        if snapshot is None or snapshot.is_view or self.lost_folder(snapshot):
             return Marks()
         if snapshot.build:  # dbt's list lacks the properties of formats with versions
             return Marks(snapshot.build)
-        return Marks.of(self.properties(snapshot))
+        return self.fresh_marks(snapshot)
+
+    def fresh_marks(self, table: OpenMirroringRelation) -> Marks:
+        """Return the marks of a table, whatever dbt has listed. Anybody may have set them."""
+        properties = self.properties(table)
+        build = re.fullmatch(r"\w+", properties.get(BUILD_PROPERTY, ""), re.ASCII)
+
+        def pair(name: str, form: str) -> tuple[str, str] | None:
+            found = re.fullmatch(form, properties.get(name, ""), re.ASCII)
+            return (found[1], found[2]) if found else None
+
+        return Marks(
+            build[0] if build else None,
+            pair(VERSION_PROPERTY, r"(\w+) (\w+)"),
+            UNMIRRORED_PROPERTY in properties,
+            pair(RESTORED_PROPERTY, r"(\w+) (\w+:\w+)"),
+        )
 
     def cache(self, relation: OpenMirroringRelation) -> None:
         """Replace what dbt's cache has of a relation."""
@@ -219,3 +253,8 @@ class Warehouse:
     def is_local(self) -> bool:
         """Whether all of Spark runs on this machine."""
         return self.handle is not None and self.handle.is_local
+
+
+def _missing_folder(location: str) -> Path | None:
+    folder = local_path(location)
+    return folder if folder and not folder.is_dir() else None

@@ -21,11 +21,11 @@ from dbt.adapters.openmirroring.dbt_core.project import BUILT_IN, Context, Proje
 from dbt.adapters.openmirroring.destination.destination import Destination
 from dbt.adapters.openmirroring.landing_zone.inventory import (
     LandedTable,
-    held_record,
+    held_rows,
     last_published,
 )
 from dbt.adapters.openmirroring.landing_zone.layout import DEFAULT_SCHEMA, TableFolder
-from dbt.adapters.openmirroring.landing_zone.records import HeldRecord, Journal
+from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.advance import Table
 from dbt.adapters.openmirroring.node.build import VERIFIED, constraints_of, declared_constraints
 from dbt.adapters.openmirroring.node.config import (
@@ -47,6 +47,7 @@ from dbt.adapters.openmirroring.operations.project_tables import (
     is_mirrored,
 )
 from dbt.adapters.openmirroring.operations.recover import Recovery, Restores, place_of
+from dbt.adapters.openmirroring.protocol.facts import Held
 from dbt.adapters.openmirroring.spark.refusals import (
     no_python_models,
     refuse_function,
@@ -394,9 +395,9 @@ class Command:
                 return None
         return model
 
-    def _held(self, relation: OpenMirroringRelation) -> HeldRecord | None:
+    def _held(self, relation: OpenMirroringRelation) -> Held | None:
         storage = self._destination.storage()
-        return held_record(storage, str(relation.schema), str(relation.identifier))
+        return held_rows(storage, str(relation.schema), str(relation.identifier))
 
     def _last_published(self, relation: OpenMirroringRelation) -> Journal | None:
         schema, identifier = str(relation.schema), str(relation.identifier)

@@ -374,7 +374,7 @@ class ProjectTables:
         if not table.exists and was_published(table.folder):
             return "missing", f"it was published, but {table.folder.path} is gone"
         if table.held:
-            return "held", shown(table.held.why)
+            return "held", shown(table.held.held.why)
         if table.held_problem:
             return "held", table.held_problem
         if table.journal:

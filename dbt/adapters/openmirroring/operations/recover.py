@@ -19,7 +19,7 @@ from dbt.adapters.openmirroring.node.node import Node
 from dbt.adapters.openmirroring.node.repair import Restored, restore
 from dbt.adapters.openmirroring.node.warehouse import Warehouse
 from dbt.adapters.openmirroring.operations.project_tables import Outcome, ProjectTables
-from dbt.adapters.openmirroring.spark.relation import Marks, OpenMirroringRelation
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.text.codes import note, with_code
 
 logger = AdapterLogger("OpenMirroring")
@@ -208,7 +208,7 @@ class Restores:
             warehouse, target = node.warehouse, node.target
             try:
                 # a run on the same Spark may have published it again
-                if Marks.of(warehouse.properties(target)).build == restored.batch.build:
+                if warehouse.fresh_marks(target).build == restored.batch.build:
                     warehouse.drop(target)
             except DbtRuntimeError as error:
                 logger.debug(f"{target} was not dropped: {error.msg}")

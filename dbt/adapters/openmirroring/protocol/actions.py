@@ -14,8 +14,6 @@ class Look(Enum):
 
     AT_FILES = auto()  # which staged files of the manifest are there
     AT_PART = auto()  # what the relation has of the changes; statements of dead runs have ended
-    AT_NEXT = auto()  # which next snapshots were built with `mirror: false`
-    AT_FOLDER = auto()  # whether the files of the relation are there
     AT_ROWS = auto()  # whether others have changed the rows that were published last
     AT_CODE = auto()  # whether code of the user may have changed the relation
     AT_OTHER_FOLDERS = auto()  # whether the table was published elsewhere, and has come back
@@ -109,7 +107,7 @@ class Refused(Enum):
     CODE_DROPPED = auto()  # code before a build has dropped the relation
     REPLACED_BY_VIEW = auto()  # a post-hook has replaced the relation
     UNFINISHED = auto()  # the run that has built the relation has failed, or was killed
-    FOLDER_LOST = auto()  # the files of the relation
+    FOLDER_LOST = auto()  # that of the relation, or of the rows that were published last
     RECORD_DAMAGED = auto()  # the record of held rows cannot be read
     OTHER_BUILD = auto()  # another build than the tested one is held
     NOT_PUBLISHED = auto()  # the node has published nothing

@@ -20,6 +20,8 @@ from typing import NamedTuple, TypeAlias
 
 # Kinds of tables beside a relation that decide what happens next.
 NEXT = "next"  # the next snapshot
+UNMIRRORED = "unmirrored"  # that of a node with `mirror: false`
+NEXT_KINDS = (NEXT, UNMIRRORED)
 PART = "part"  # the rows that a snapshot takes in place, needed until it has stored them
 # the rows that were published last, while the snapshot is ahead; the id is that of their build
 PUBLISHED = "published"
@@ -37,11 +39,13 @@ class State(Enum):
 class Relation(Enum):
     """What is in the place of the relation.
 
-    CHECKED is a table of `--empty` or `--sample`, which stands for none.
+    CHECKED is a table of `--empty` or `--sample`, which stands for none. LOST is a table whose
+    folder is gone: nothing reads it, and only a full load replaces it.
     """
 
     MISSING = auto()
     CHECKED = auto()
+    LOST = auto()
     THERE = auto()
 
 
@@ -88,19 +92,30 @@ class Beside(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Marked:
-    """What the properties of a relation tell of its rows.
+class Marks:
+    """What the properties of a table tell of its rows.
 
     Args:
-        build: the id of the build that made it; None if it has none, and for a view
-        noted: a published build, and the version of this table that has its rows
-        is_unmirrored: whether it was built with `mirror: false`
+        build: the id of the build that made it: the rows are published if the journal has it too
+        noted: a published build, and the version of this table that has its rows: the table was
+            changed in place since
+        is_unmirrored: whether it was built with `mirror: false`, so that it was not published
+        restored: a published build, and the state in which a restore of its rows has left this
+            table
     """
 
     build: str | None = None
     noted: tuple[str, str] | None = None
     is_unmirrored: bool = False
-    is_view: bool = False
+    restored: tuple[str, str] | None = None
+
+    def version_of(self, build: str | None) -> str | None:
+        """Return the version of the table that has the rows of a build; None if none is noted."""
+        return self.noted[1] if self.noted and self.noted[0] == build else None
+
+    def restored_state(self, build: str) -> str | None:
+        """Return the state in which a restore of a build has left the table; None without one."""
+        return self.restored[1] if self.restored and self.restored[0] == build else None
 
 
 @dataclass(frozen=True)
@@ -165,7 +180,7 @@ class Unpublished:
 
 @dataclass(frozen=True)
 class Missing:
-    """No table, and there is no relation."""
+    """No table, and there is no relation that can be read."""
 
 
 Baseline: TypeAlias = Itself | Earlier | Kept | Unpublished | Missing
@@ -187,10 +202,9 @@ class Facts:
         held: the record of held rows, if it can be read
         is_held_damaged: whether there is a record of held rows that cannot be read
         beside: tables of runs beside the relation
-        unmirrored: the ids of those next snapshots that were built with `mirror: false`; None if
-            unknown
-        marked: the marks of the relation; a publication knows them
-        has_folder: whether the files of the relation are there; None if unknown
+        lost: those beside whose folders are gone, so that they are as good as not there
+        marked: the marks of the relation; a publication knows them, unless it is lost or a view
+        is_view: whether the relation is a view
         elsewhere: how the table was published elsewhere, before it came back to this folder;
             empty if it was not, None if unknown
         version: the version of the relation that has its rows of before, when code of the user
@@ -209,11 +223,11 @@ class Facts:
     is_held_damaged: bool = False
     relation: Relation = Relation.MISSING
     beside: tuple[Beside, ...] = ()
+    lost: tuple[Beside, ...] = ()
     files: Files = Files.UNKNOWN
     part: Part = Part.UNKNOWN
-    unmirrored: frozenset[str] | None = None
-    marked: Marked = Marked()
-    has_folder: bool | None = None
+    marked: Marks = Marks()
+    is_view: bool = False
     elsewhere: str | None = None
     rows: Rows = Rows.UNKNOWN
     version: str | None = None
@@ -224,14 +238,23 @@ class Facts:
         if self.manifest:
             is_recorded = self.manifest.id == self.recorded
             return State.RECORDED if is_recorded else State.COMMITTED
-        has_next = any(each.kind == NEXT for each in self.beside)
+        has_next = any(each.kind in NEXT_KINDS for each in self.beside)
         return State.INTERRUPTED if has_next or self.is_moved_away else State.SETTLED
+
+    def following(self, build: str | None) -> Beside | None:
+        """Return the next snapshot of a build, if it stands beside."""
+        found = (each for each in self.beside if each.kind in NEXT_KINDS and each.id == build)
+        return next(found, None)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether the place of the relation is free for the build that belongs there."""
+        return self.relation in (Relation.MISSING, Relation.CHECKED)
 
     @property
     def is_moved_away(self) -> bool:
         """Whether a run was killed after it had moved the relation away, to replace it."""
-        is_beside = any(each.kind == PUBLISHED for each in self.beside)
-        return self.relation is not Relation.THERE and is_beside
+        return self.is_missing and any(each.kind == PUBLISHED for each in self.beside)
 
     @property
     def ahead(self) -> Held | None:
@@ -245,8 +268,8 @@ class Facts:
             return Kept(Beside(PUBLISHED, last))
         if self.relation is not Relation.THERE:
             return Missing()
-        if marked.noted and marked.noted[0] == last:
-            return Earlier(marked.noted[1])
+        if version := marked.version_of(last):
+            return Earlier(version)
         if held and marked.build not in (None, last) and marked.build in (held.build, held.before):
             return Unpublished()
         return Itself(marked.build)

@@ -21,9 +21,9 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Write,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
-    NEXT,
     PART,
     PUBLISHED,
+    UNMIRRORED,
     Beside,
     BuildOnly,
     EndCode,
@@ -32,6 +32,7 @@ from dbt.adapters.openmirroring.protocol.facts import (
     Files,
     GoAhead,
     Intent,
+    Itself,
     LookOnly,
     Part,
     Preview,
@@ -71,6 +72,9 @@ def take_part(facts: Facts, _: Intent) -> Move | None:
     batch = facts.manifest
     if facts.state is not State.COMMITTED or not batch or not batch.in_place:
         return None
+    is_lost = any(each.id == batch.id for each in facts.lost)
+    if is_lost or facts.relation is not Relation.THERE:
+        return None
     if facts.files in (Files.LOST, Files.PUBLISHED) or Beside(PART, batch.id) not in facts.beside:
         return None
     if batch.is_mine:
@@ -104,22 +108,22 @@ def give_up(facts: Facts, intent: Recover) -> Move | None:
     batch = facts.manifest
     if facts.state is not State.COMMITTED or not batch:
         return None
-    if facts.relation is not Relation.THERE:
+    if facts.is_missing:
         for build in (batch.build, facts.held.build if facts.held else None):
-            if build and Beside(NEXT, build) in facts.beside:
-                return _into_place(facts, Beside(NEXT, build))
+            if found := facts.following(build):
+                return _into_place(facts, found)
     return Step.SUPERSEDE if intent.replaces else Refused.FILES_LOST
 
 
 def catch_up(facts: Facts, intent: Intent) -> Move | None:
     """8. Let the relation have the build that was published last, if it stands beside."""
-    if facts.last and Beside(NEXT, facts.last) in facts.beside:
-        return _into_place(facts, Beside(NEXT, facts.last))
-    if facts.relation is Relation.THERE:
+    if found := facts.following(facts.last):
+        return _into_place(facts, found)
+    if not facts.is_missing:
         return None
     # a run was killed while it replaced the relation by the build that is held
-    if facts.held and Beside(NEXT, facts.held.build) in facts.beside:
-        return _into_place(facts, Beside(NEXT, facts.held.build))
+    if facts.held and (found := facts.following(facts.held.build)):
+        return _into_place(facts, found)
     if facts.last and Beside(PUBLISHED, facts.last) in facts.beside:
         kept = Beside(PUBLISHED, facts.last)
         # these rows may be a copy, in another state
@@ -131,11 +135,11 @@ def catch_up(facts: Facts, intent: Intent) -> Move | None:
 
 def refuse_taken_away(facts: Facts, intent: GoAhead) -> Move | None:
     """Code of the user has taken the relation away, which had the rows of a build already."""
-    if Beside(NEXT, intent.build) in facts.beside:
+    if facts.following(intent.build):
         return None
     if facts.relation is not Relation.THERE:
         return Refused.DROPPED
-    return Refused.REPLACED_BY_VIEW if facts.marked.is_view else None
+    return Refused.REPLACED_BY_VIEW if facts.is_view else None
 
 
 def withdraw(facts: Facts, _: Intent) -> Move | None:
@@ -159,10 +163,11 @@ def mark(facts: Facts, intent: GoAhead) -> Move | None:
 
     Its version of before may have those that were published last.
     """
-    if facts.relation is not Relation.THERE or Beside(NEXT, intent.build) in facts.beside:
+    if facts.relation is not Relation.THERE or facts.following(intent.build):
         return None
     if intent.held and facts.marked.build != intent.build:
-        return Note(intent.build, None if intent.before else intent.keeps)
+        has_published = facts.baseline == Itself(intent.keeps)
+        return Note(intent.build, intent.keeps if has_published else None)
     is_unmirrored = intent.in_place and not intent.held
     return Step.UNMIRROR if is_unmirrored and not facts.marked.is_unmirrored else None
 
@@ -206,29 +211,27 @@ def forget_held(facts: Facts, _: Intent) -> Move | None:
 
 def go_ahead(facts: Facts, intent: GoAhead) -> Move | None:
     """Let a next snapshot be the relation. The rows that were published last stay beside it."""
-    if Beside(NEXT, intent.build) not in facts.beside:
+    found = facts.following(intent.build)
+    if not found:
         return None
     if intent.keeps and facts.relation is Relation.THERE:
         kept = Beside(PUBLISHED, intent.keeps)
         if kept not in facts.beside:
             return Keep(kept)
-    return _into_place(facts, Beside(NEXT, intent.build), is_finishing=False)
+    return _into_place(facts, found, is_finishing=False)
 
 
 def catch_up_unmirrored(facts: Facts, _: Intent) -> Move | None:
     """8. Let the relation have a build of `mirror: false`, which was killed in its swap."""
-    if facts.relation is Relation.THERE:
+    if not facts.is_missing:
         return None
-    found = [each for each in facts.beside if each.kind == NEXT]
-    if found and facts.unmirrored is None:
-        return Look.AT_NEXT
-    unmirrored = [each for each in found if each.id in (facts.unmirrored or ())]
-    return _into_place(facts, unmirrored[-1], is_finishing=False) if unmirrored else None
+    found = [each for each in facts.beside if each.kind == UNMIRRORED]
+    return _into_place(facts, found[-1], is_finishing=False) if found else None
 
 
 def drop_leftovers(facts: Facts, intent: Intent) -> Move | None:
     """8. Drop what else runs have left beside the relation. Rows that are published stay."""
-    for each in facts.beside:
+    for each in (*facts.beside, *facts.lost):
         is_kept = each.kind == PUBLISHED and (
             isinstance(intent, BuildOnly) or each.id == facts.last
         )
@@ -255,11 +258,11 @@ def _into_place(facts: Facts, table: Beside, is_finishing: bool = True) -> Move:
 
 _START: tuple[Rule, ...] = (
     start.rebuild_on_request,
+    start.refuse_lost_folder,
     start.rebuild_as_held,
     start.rebuild_unmirrored,
     start.rebuild_returned,
     start.refuse_out_of_step,
-    start.refuse_lost_folder,
     start.refuse_foreign,
     start.compare,
 )
@@ -295,10 +298,11 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
     Explain: (explain,),
     BuildOnly: (catch_up, catch_up_unmirrored, drop_leftovers),
     LookOnly: (refuse_moved_away,),
-    Publish: (start.refuse_stale, start.look_before_keeping, *_START),
+    Publish: (start.refuse_stale, start.drop_lost, start.look_before_keeping, *_START),
     Preview: (start.refuse_interrupted, refuse_moved_away, *_START),
     PublishHeld: (
         start.refuse_damaged_record,
+        start.refuse_lost_folder,
         start.forget_held,
         start.refuse_other_build,
         start.refuse_no_rows,
@@ -306,13 +310,18 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
         start.refuse_out_of_step,
         start.compare,
     ),
-    PublishPresent: (start.refuse_no_rows, start.rebuild_as_it_is),
+    PublishPresent: (
+        start.refuse_lost_folder,
+        start.refuse_no_rows,
+        start.rebuild_as_it_is,
+    ),
     Repair: (
+        start.refuse_lost_folder,
         start.refuse_repair,
         start.refuse_no_rows,
         start.refuse_out_of_step,
         start.refuse_foreign,
         start.compare,
     ),
-    Restore: (start.keep_rows, start.fetch),
+    Restore: (start.refuse_interrupted, start.keep_rows, start.fetch),
 }

@@ -19,6 +19,8 @@ from dbt.adapters.openmirroring.protocol.actions import (
     Step,
 )
 from dbt.adapters.openmirroring.protocol.facts import (
+    PUBLISHED,
+    Beside,
     Earlier,
     EndCode,
     Facts,
@@ -61,7 +63,7 @@ def hold(facts: Facts, held: Held, in_place: bool = False) -> GoAhead:
 
 def may_keep_rows(facts: Facts, intent: Publish) -> bool:
     """Check whether a build may keep rows and files of the relation."""
-    if facts.marked.is_unmirrored:
+    if facts.marked.is_unmirrored or facts.relation is Relation.LOST:
         return False  # the relation loses the mark of `mirror: false` when it is replaced
     # keys may repeat in rows that no publication has checked
     return not facts.is_ahead or (intent.is_held and not intent.has_hooks)
@@ -99,7 +101,7 @@ def rebuild_unmirrored(facts: Facts, _: Intent) -> Move | None:
     baseline = facts.baseline
     if not facts.last or isinstance(baseline, Kept):
         return None
-    if facts.marked.is_view:
+    if facts.is_view:
         return Rebuild("was a view meanwhile")
     return Rebuild("was not mirrored meanwhile") if facts.marked.is_unmirrored else None
 
@@ -116,7 +118,10 @@ def rebuild_returned(facts: Facts, _: Intent) -> Move | None:
 
 def refuse_out_of_step(facts: Facts, _: Intent) -> Move | None:
     """Nothing in Spark has the rows of the journal."""
-    return Refused.OUT_OF_STEP if facts.last != facts.published else None
+    if facts.last == facts.published:
+        return None
+    is_lost = Beside(PUBLISHED, facts.last or "") in facts.lost
+    return Refused.FOLDER_LOST if is_lost else Refused.OUT_OF_STEP
 
 
 def refuse_foreign(facts: Facts, intent: Intent) -> Move | None:
@@ -151,22 +156,24 @@ def refuse_other_build(facts: Facts, intent: PublishHeld) -> Move | None:
     return Refused.OTHER_BUILD if intent.tested and intent.tested != found else None
 
 
-def refuse_no_rows(facts: Facts, intent: Intent) -> Move | None:
+def refuse_no_rows(facts: Facts, _: Intent) -> Move | None:
     """Spark does not have the rows of a node, or may have those of a failed run."""
-    if facts.relation is not Relation.THERE or facts.marked.is_view:
+    if facts.relation is not Relation.THERE or facts.is_view:
         return Refused.NO_TABLE
     if facts.is_ahead and not (facts.ahead and facts.ahead.is_finished):
         return Refused.UNFINISHED
-    return refuse_lost_folder(facts, intent)
+    return None
 
 
 def refuse_lost_folder(facts: Facts, _: Intent) -> Move | None:
-    """Spark reads a table whose files are gone as one without rows."""
-    if facts.relation is not Relation.THERE or facts.marked.is_view:
-        return None
-    if facts.has_folder is None:
-        return Look.AT_FOLDER
-    return None if facts.has_folder else Refused.FOLDER_LOST
+    """Spark reads no rows of a table whose folder is gone, or fails."""
+    return Refused.FOLDER_LOST if facts.relation is Relation.LOST else None
+
+
+def drop_lost(facts: Facts, _: Intent) -> Move | None:
+    """The relation still has the rows of a table beside it that is lost."""
+    kept = Beside(PUBLISHED, facts.last or "")
+    return Drop(kept) if kept in facts.lost and facts.last == facts.published else None
 
 
 def rebuild_as_it_is(_: Facts, __: Intent) -> Move | None:
@@ -194,9 +201,7 @@ def keep_rows(facts: Facts, intent: Restore) -> Move | None:
         case Kept() | Earlier():
             return Done()
         case Itself(facts.last):
-            if facts.has_folder is None:
-                return Look.AT_FOLDER
-            if facts.has_folder and facts.rows is Rows.UNKNOWN:
+            if facts.rows is Rows.UNKNOWN:
                 return Look.AT_ROWS
             return Done() if facts.rows is Rows.PUBLISHED else None
     return None
@@ -208,7 +213,7 @@ def fetch(_: Facts, __: Intent) -> Move | None:
 
 def keep_before(facts: Facts, intent: RunStatement) -> Move | None:
     """Keep the rows that were published last, before a statement of the user may change them."""
-    if not facts.published or facts.marked.is_view:
+    if not facts.published or facts.is_view:
         return None
     match facts.baseline:
         case Kept():

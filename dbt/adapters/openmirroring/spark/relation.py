@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -31,49 +31,6 @@ RESTORED_PROPERTY = "openmirroring.restored"
 _PROPERTIES = re.compile(r"^Table Properties: \[(.*)", re.MULTILINE)
 _LOCATION = re.compile(r"^Location: (.*)$", re.MULTILINE)
 _BUILD = re.compile(rf"\b{re.escape(BUILD_PROPERTY)}=(\w+)")
-
-
-@dataclass(frozen=True)
-class Marks:
-    """The table properties by which a snapshot is known.
-
-    Args:
-        build: the id of the build that made it: the rows are published if the journal has it too
-        published: a published build, and the version of this table that has its rows: the table
-            was changed in place since
-        unmirrored: whether it was built with `mirror: false`, so that its rows were not published
-        restored: a published build, and the state in which a restore of its rows has left this
-            table
-    """
-
-    build: str | None = None
-    published: tuple[str, str] | None = None
-    unmirrored: bool = False
-    restored: tuple[str, str] | None = None
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> Marks:
-        """Read the marks from table properties, which anybody may set."""
-        build = re.fullmatch(r"\w+", properties.get(BUILD_PROPERTY, ""), re.ASCII)
-
-        def pair(name: str, form: str) -> tuple[str, str] | None:
-            found = re.fullmatch(form, properties.get(name, ""), re.ASCII)
-            return (found[1], found[2]) if found else None
-
-        return cls(
-            build[0] if build else None,
-            pair(VERSION_PROPERTY, r"(\w+) (\w+)"),
-            UNMIRRORED_PROPERTY in properties,
-            pair(RESTORED_PROPERTY, r"(\w+) (\w+:\w+)"),
-        )
-
-    def version_of(self, build: str | None) -> str | None:
-        """Return the version of the table that has the rows of a build; None if none is noted."""
-        return self.published[1] if self.published and self.published[0] == build else None
-
-    def restored_state(self, build: str) -> str | None:
-        """Return the state in which a restore of a build has left the table; None without one."""
-        return self.restored[1] if self.restored and self.restored[0] == build else None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

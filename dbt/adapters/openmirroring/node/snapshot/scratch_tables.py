@@ -18,9 +18,8 @@ from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID, new_batch_id
 from dbt.adapters.openmirroring.node.warehouse import Warehouse, logger
-from dbt.adapters.openmirroring.protocol.facts import NEXT, PART, PUBLISHED
+from dbt.adapters.openmirroring.protocol.facts import NEXT_KINDS, PART, PUBLISHED
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
-from dbt.adapters.openmirroring.spark.table import local_path
 from dbt.adapters.openmirroring.text.codes import with_code
 from dbt.adapters.openmirroring.text.errors import RefusedError
 
@@ -175,7 +174,7 @@ def give_back(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
     if home is None:
         return
     tables = _tables(warehouse, relation)
-    is_beside, is_published = made_for(name, NEXT, PUBLISHED), made_for(name, PUBLISHED)
+    is_beside, is_published = made_for(name, *NEXT_KINDS, PUBLISHED), made_for(name, PUBLISHED)
     lost = [table for table in tables if is_beside(table) and not (home / table).exists()]
     if name not in tables and (home / name).is_dir() and lost:
         (home / name).rename(home / lost[0])
@@ -196,8 +195,8 @@ def remove_unfinished(warehouse: Warehouse, relation: OpenMirroringRelation) -> 
         return
     tables = _tables(warehouse, relation)
     # without the relation, the rows that were published last may be the only ones
-    kinds = (NEXT, *ROLES_OF_ROWS, PUBLISHED) if name in tables else (NEXT, *ROLES_OF_ROWS)
-    is_leftover = made_for(name, *kinds)
+    kinds = (PUBLISHED,) if name in tables else ()
+    is_leftover = made_for(name, *NEXT_KINDS, *ROLES_OF_ROWS, *kinds)
     for folder in home.glob("*"):
         if is_leftover(folder.name) and folder.name not in tables:
             shutil.rmtree(folder)
@@ -228,44 +227,33 @@ def make_way(warehouse: Warehouse, relation: OpenMirroringRelation) -> None:
     logger.warning(with_code(told, "OM411"))
 
 
-def refuse_lost(
-    warehouse: Warehouse,
-    relations: Iterable[OpenMirroringRelation],
-    target: OpenMirroringRelation | None = None,
-) -> None:
-    """Check that tables whose rows are to be read have their folders, if these are local.
-
-    Spark reads a table without a folder as one without rows.
-
-    Args:
-        target: the relation of a node whose tables they are; None if each is of a node
+def refuse_lost(warehouse: Warehouse, relations: Iterable[OpenMirroringRelation]) -> None:
+    """Check that the relations of nodes whose rows are to be read have their folders.
 
     Raises:
         CompilationError: if a folder is missing
     """
-    if not warehouse.is_local:
-        return
     for relation in relations:
-        found = warehouse.found(relation)
-        if not found or not found.is_table or not _missing_folder(found.location):
-            continue
-        # the list may be of before the table was renamed
-        folder = _missing_folder(warehouse.describe(found).location)
-        if folder:
-            raise RefusedError(
-                f"The folder {folder} is gone, with all rows that Spark has of {relation}. Spark "
-                "would read none, and they would be deleted from the mirror. Nothing was changed. "
-                f"Put the folder back. If it is lost, run the node of {target or relation} with "
-                "--full-refresh, which computes its rows anew, and publishes them as a full load "
-                "if it is mirrored. Rows that its sources no longer have are gone then, and a "
-                "dbt snapshot begins its history anew.",
-                code="OM407",
-            )
+        if folder := warehouse.lost_folder(warehouse.found(relation)):
+            raise folder_lost(folder, relation, relation)
 
 
-def _missing_folder(location: str) -> Path | None:
-    folder = local_path(location)
-    return folder if folder and not folder.is_dir() else None
+def folder_lost(
+    folder: Path, table: OpenMirroringRelation, relation: OpenMirroringRelation
+) -> RefusedError:
+    """Return an error that names the way out of a lost folder.
+
+    Args:
+        table: whose folder it was: the relation of a node, or one beside it
+    """
+    return RefusedError(
+        f"The folder {folder} is gone, with all rows that Spark has of {table}. Spark would read "
+        "none, and they would be deleted from the mirror. Nothing was changed. Put the folder "
+        f"back. If it is lost, run the node of {relation} with --full-refresh, which computes its "
+        "rows anew, and publishes them as a full load if it is mirrored. Rows that its sources no "
+        "longer have are gone then, and a dbt snapshot begins its history anew.",
+        code="OM407",
+    )
 
 
 def _folder_without_table(warehouse: Warehouse, relation: OpenMirroringRelation) -> Path | None:

@@ -56,9 +56,9 @@ class TakenPart:
         Returns:
             that, and the state of the snapshot when it had taken the changes and no others
         """
-        found, build = self.warehouse.found(self.target), self.manifest.batch.build
-        marks = self.warehouse.marks(found)
-        if found is None or marks.build not in (last, build):
+        build = self.manifest.batch.build
+        marks = self.warehouse.marks(self.warehouse.found(self.target))
+        if marks.build not in (last, build):
             return Part.FOREIGN, None
         if marks.build == build:  # it is marked once it has taken them
             changes = self._changes()
