@@ -192,7 +192,8 @@ def test_settings_reach_the_embedded_spark_unseen(spark: SparkSession) -> None:
     command = Path(f"/proc/{process}/cmdline").read_text().split("\0")
     hadoop = spark.sparkContext._jsc.hadoopConfiguration()
 
-    assert "-Xmx2g" in command, "Spark had its settings when it started"
+    memory = f"-Xmx{spark.conf.get('spark.driver.memory')}"
+    assert memory in command, "Spark had its settings when it started"
     assert hadoop.get("fs.s3a.secret.key") == SECRET
     assert not [argument for argument in command if SECRET in argument]
     # only the user of this process may read the file, and then it is gone

@@ -234,6 +234,7 @@ COMPLEX: dict[str, object] = {f"map({key}, 1)": {text: 1} for key, text in KEYS.
 }
 
 
+@pytest.mark.needs(parquet="other formats have no intervals")
 def test_json_has_keys_of_maps_as_it_has_values(project: Project) -> None:
     settings(
         project,
