@@ -207,6 +207,38 @@ def test_changes_of_a_python_model_to_its_relation_are_mirrored(
         assert project.state() == before
 
 
+def test_a_pre_hook_may_drop_a_table_that_is_built_anew(project: Project) -> None:
+    drop = "drop table if exists {{ this }}"
+    extended = {"materialized": "incremental", "unique_key": "id"}
+    cases: dict[str, tuple[dict[str, Any], str]] = {
+        "mirrored": ({"materialized": "table", "unique_key": "id"}, ""),
+        "not_mirrored": ({"materialized": "table", "mirror": False}, ""),
+        "extended": (extended, "A hook has dropped"),
+        "extended_not_mirrored": ({**extended, "mirror": False}, "compiled"),
+    }
+    for name, (config, _) in cases.items():
+        project.model("select 1 as id", name, **config)
+    project.run()
+    for name, (config, _) in cases.items():
+        project.model("select 2 as id", name, pre_hook=drop, **config)
+
+    project.fail()
+
+    for name, (_, told) in cases.items():
+        message = project.results()[name]["message"]
+        assert told in message
+        assert "post-hook" not in message
+        assert "is gone" not in message
+    assert project.results()["mirrored"]["adapter_response"]["rows_inserted"] == 1
+    for name in ("mirrored", "not_mirrored"):
+        assert project.results()[name]["status"] == "success"
+    for name, (config, _) in cases.items():
+        project.model("select 3 as id", name, **config)
+    project.run()
+    for name in ("mirrored", "extended"):
+        project.assert_mirrored(name)
+
+
 def test_a_post_hook_may_not_replace_the_table_by_anything(project: Project) -> None:
     as_text = f"table {{{{ this }}}} using {project.file_format} as select 'a' as id"
     cases: dict[str, tuple[dict[str, str], str, str]] = {

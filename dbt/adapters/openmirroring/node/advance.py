@@ -220,8 +220,9 @@ class Table:
     def look_for_folders(self) -> None:
         """Find out which tables have lost their folders, with all rows."""
         self._gone = {}
-        for each in (None, *self._beside):
-            table = self._beside[each] if each else self.warehouse.found(self.target)
+        if folder := self.warehouse.lost_folder(self.warehouse.found(self.target)):
+            self._gone[None] = folder
+        for each, table in self._beside.items():
             if folder := self.warehouse.lost_folder(table):
                 self._gone[each] = folder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -197,10 +197,13 @@ class Warehouse:
         folder = _missing_folder(table.location) if table and table.is_table else None
         if table is None or folder is None or not self.is_local:
             return None
-        with suppress(DbtDatabaseError):
+        try:
             # the list may be of before the table was renamed
-            folder = _missing_folder(self.describe(table).location)
-        return folder
+            return _missing_folder(self.describe(table).location)
+        except DbtDatabaseError:
+            # or of before it was dropped
+            self.list_again(table)
+            return folder if self.found(table) else None
 
     def marks(self, snapshot: OpenMirroringRelation | None) -> Marks:
         """Return the marks of a snapshot; empty marks for a view, or if nothing can be read."""
