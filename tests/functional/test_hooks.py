@@ -237,6 +237,29 @@ def test_a_pre_hook_may_drop_a_table_that_is_built_anew(project: Project) -> Non
     project.run()
     for name in ("mirrored", "extended"):
         project.assert_mirrored(name)
+    for name, (config, _) in cases.items():
+        project.model("select 4 as id", name, pre_hook=drop, **config)
+
+    project.run("--full-refresh")
+
+    for name in ("mirrored", "extended"):
+        project.assert_mirrored(name)
+        assert project.sql(f"select id from {project.schema}.{name}") == [(4,)]
+
+
+def test_a_pre_hook_may_drop_a_table_with_held_rows(project: Project) -> None:
+    config = {"materialized": "table", "unique_key": "id", "publish": "on_request"}
+    project.model("select 1 as id", **config)
+    project.run()
+    assert project.dbt("run-operation", "mirror_publish")
+    for number in (2, 3):
+        project.model(f"select {number} as id", pre_hook="drop table {{ this }}", **config)
+        project.run()
+
+    assert project.dbt("run-operation", "mirror_publish")
+
+    project.assert_mirrored()
+    assert project.sql(f"select id from {project.schema}.orders") == [(3,)]
 
 
 def test_a_post_hook_may_not_replace_the_table_by_anything(project: Project) -> None:

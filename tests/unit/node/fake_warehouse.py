@@ -34,7 +34,6 @@ from tests.unit.node.fake_macros import Macros
 from tests.unit.node.fake_rows import Rows, answer
 
 SCHEMA = "shop"
-LOST = "file:/lost/folder"
 
 # carries out a step of a run, or does not
 Around = Callable[[str, Callable[[], Any]], Any]
@@ -104,6 +103,7 @@ class FakeSpark:
 
     Args:
         around: carries out a statement, or fails instead of it
+        folder: has the folders of all tables
 
     Attributes:
         results: what the SQL of a model selects when it runs
@@ -114,7 +114,7 @@ class FakeSpark:
         refuses: called before rows are changed in place
     """
 
-    def __init__(self, around: Around) -> None:
+    def __init__(self, around: Around, folder: Path) -> None:
         self.tables: dict[str, Table] = {}
         self.results: dict[str, Callable[[], Rows]] = {}
         self.effects: dict[str, Callable[[], object]] = {}
@@ -123,6 +123,7 @@ class FakeSpark:
         self.is_small = True
         self.refuses: Callable[[], None] = lambda: None
         self._around = around
+        self._folder = folder
         self._calls: dict[str, Callable[[], Any]] = {}
         self._macros = Macros(self)
 
@@ -145,9 +146,23 @@ class FakeSpark:
         found: Rows | None = self._around(sql, lambda: self._carry_out(sql))
         return found
 
+    def location(self, name: str) -> Path:
+        return self._folder / name
+
+    def make_folders(self) -> None:
+        """Let the tables that there are have folders, and no others."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        needed = {self.location(name) for name, found in self.tables.items() if not found.is_lost}
+        there = set(self._folder.iterdir())
+        for folder in there - needed:
+            folder.rmdir()
+        for folder in needed - there:
+            folder.mkdir()
+
     def _carry_out(self, sql: str) -> Rows | None:
         if sql in self.effects:
             self.effects[sql]()
+            self.make_folders()
             return None
         if sql == "set spark.sql.sources.default":
             return answer(("key", "value"), (sql, "parquet"))
@@ -159,7 +174,7 @@ class FakeSpark:
             ("show tblproperties ", self._properties),
         ):
             if sql.startswith(prefix):
-                return described(self.table(sql.removeprefix(prefix)))
+                return described(sql.removeprefix(prefix))
         found = _CALL.fullmatch(sql)
         return self._calls[found[1]]() if found else self.select(sql)
 
@@ -193,9 +208,14 @@ class FakeSpark:
             raise DbtDatabaseError(f"Spark has a table {name} already")
         created = Table(file_format, [("CREATE TABLE AS SELECT", rows)], dict(properties))
         self.tables[identifier(name)] = created
+        self.make_folders()
 
     def drop(self, name: object) -> None:
-        self._around(f"drop {name}", lambda: self.tables.pop(identifier(name), None))
+        def carry_out() -> None:
+            self.tables.pop(identifier(name), None)
+            self.make_folders()
+
+        self._around(f"drop {name}", carry_out)
 
     def rename(self, name: object, to: object) -> None:
         def carry_out() -> None:
@@ -204,22 +224,24 @@ class FakeSpark:
                 raise DbtDatabaseError(f"Spark has a table {to} already")
             self.tables[identifier(to)] = table
             del self.tables[identifier(name)]
+            self.make_folders()
 
         self._around(f"rename {name} to {to}", carry_out)
 
-    def _described(self, table: Table) -> Rows:
+    def _described(self, name: str) -> Rows:
+        table = self.table(name)
         details = (
             ("", "", ""),
             ("# Detailed Table Information", "", ""),
             ("Provider", table.format, ""),
-            ("Location", LOST if table.is_lost else "", ""),
+            ("Location", f"file:{self.location(identifier(name))}", ""),
             ("Statistics", "" if self.bytes is None else f"{self.bytes} bytes", ""),
         )
         columns = [(name, dtype, "") for name, dtype in table.rows.columns.items()]
         return answer(("col_name", "data_type", "comment"), *columns, *details)
 
-    def _properties(self, table: Table) -> Rows:
-        return answer(("key", "value"), *table.properties.items())
+    def _properties(self, name: str) -> Rows:
+        return answer(("key", "value"), *self.table(name).properties.items())
 
 
 class LocalWarehouse(Warehouse):
@@ -276,10 +298,11 @@ class FakeAdapter:
         }
 
     def _listed(self) -> Iterator[tuple[str, OpenMirroringRelation]]:
+        self.spark.make_folders()
         for name, table in self.spark.tables.items():
             is_delta = table.format == "delta"
             marks = ", ".join(f"{mark}={value}" for mark, value in table.properties.items())
-            location = f"Location: {LOST}\n" if table.is_lost else ""
+            location = f"Location: file:{self.spark.location(name)}\n"
             yield (
                 name,
                 OpenMirroringRelation.create(

@@ -189,7 +189,7 @@ def lose_folders(world: World, *names: str) -> None:
         table.is_lost |= any(fnmatch(found, name) for name in names)
 
 
-IS_LOST = "/lost/folder is gone, with all rows"
+IS_LOST = "/orders is gone, with all rows"
 
 
 @pytest.mark.parametrize(

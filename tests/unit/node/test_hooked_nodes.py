@@ -15,9 +15,10 @@ from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntime
 
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.node.materialize import materialize
-from tests.unit.node.fake_rows import Row
+from dbt.adapters.openmirroring.text.errors import RefusedError
+from tests.unit.node.fake_rows import Row, Rows
 from tests.unit.node.fake_warehouse import FakeAdapter, Table
-from tests.unit.node.world import AFTER, BEFORE, MACRO, ORDERS, World, published_world
+from tests.unit.node.world import AFTER, BEFORE, COLUMNS, MACRO, ORDERS, World, published_world
 
 MERGED = ((1, "a"), (2, "changed"), (3, "c"), (4, "new"))
 HOOK = (9, "hook")
@@ -54,6 +55,10 @@ def replaced(world: World) -> None:
     world.spark.tables["orders"] = Table(world.spark.file_format, [("CREATE", rows)])
 
 
+def rename(world: World) -> None:
+    world.spark.tables["orders_before"] = world.spark.tables.pop("orders")
+
+
 def update(world: World) -> None:
     """Give the row 2 the name that the node will select for it."""
     table = world.spark.table(ORDERS)
@@ -74,6 +79,7 @@ def fail(world: World) -> None:
 
 
 DROP, REPLACE = f"drop table {ORDERS}", f"create or replace table {ORDERS}"
+RENAME = f"alter table {ORDERS} rename to orders_before"
 UPDATE, INSERT = f"update {ORDERS}", f"insert into {ORDERS}"
 NOTHING = f"delete from {ORDERS} where false"
 HIDDEN = "call hidden()"
@@ -82,11 +88,15 @@ HIDDEN = "call hidden()"
 def hooked_world(folder: Path, config: dict[str, Any], **hooks: Any) -> World:
     """A published node whose next run has hooks: statements, and what they do."""
     world = published_world(folder, **config)
+    add_hooks(world, **hooks)
+    return world
+
+
+def add_hooks(world: World, **hooks: Any) -> None:
     for place, statements in hooks.items():
         for sql, change in statements.items():
             world.spark.effects[sql] = partial(change, world)
         setattr(world, place, list(statements))
-    return world
 
 
 @each_table
@@ -172,6 +182,48 @@ def test_hooks_may_change_or_replace_the_relation(
 
     assert (response.publication, response.reason) == ("rebuild" if reason else "changes", reason)
     world.assert_right(rows)
+
+
+@each_table
+@pytest.mark.parametrize("publish", [{}, {"publish": "on_request"}], ids=["at once", "held"])
+@pytest.mark.parametrize("hooks", [{DROP: drop}, {RENAME: rename}, {UPDATE: update}])
+def test_a_full_refresh_needs_nothing_of_what_code_before_it_has_dropped_or_changed(
+    tmp_path: Path, config: dict[str, Any], publish: dict[str, str], hooks: dict[str, Any]
+) -> None:
+    world = hooked_world(tmp_path, {**config, **publish}, pre_hooks=hooks)
+
+    world.run(full_refresh=True)
+    if publish:
+        world.publish_held()
+
+    world.spark.tables.pop("orders_before", None)
+    world.assert_right(AFTER)
+
+
+@each_table
+@pytest.mark.parametrize("is_held", [False, True], ids=["never published", "held"])
+@pytest.mark.parametrize("hooks", [{DROP: drop}, {RENAME: rename}])
+def test_code_may_drop_rows_that_were_not_published_if_the_node_does_not_extend_them(
+    tmp_path: Path, config: dict[str, Any], is_held: bool, hooks: dict[str, Any]
+) -> None:
+    if is_held:
+        world = published_world(tmp_path, **config, publish="on_request")
+        world.run()
+    else:
+        world = World(tmp_path, **config)
+        world.spark.create(ORDERS, Rows(COLUMNS, BEFORE), {}, world.spark.file_format)
+        world.select(*AFTER)
+    add_hooks(world, pre_hooks=hooks)
+
+    if "materialized" in config:
+        with pytest.raises(RefusedError, match="A hook has dropped"):
+            world.run()
+        add_hooks(world, pre_hooks={})
+    world.run(full_refresh="materialized" in config)
+    world.publish_held()
+
+    world.spark.tables.pop("orders_before", None)
+    world.assert_right(AFTER)
 
 
 def test_a_table_with_as_many_versions_is_not_taken_for_the_one_that_was_published(

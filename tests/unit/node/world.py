@@ -92,7 +92,7 @@ class World:
         self.config: dict[str, Any] = {"materialized": "table", "unique_key": "id", **config}
         name = config.get("alias", "orders")
         self.relation = OpenMirroringRelation.create(schema=SCHEMA, identifier=name)
-        self.spark = FakeSpark(self._statement)
+        self.spark = FakeSpark(self._statement, folder / "warehouse")
         self.spark.file_format = config.get("file_format", "parquet")
         self.zone = LocalStorage(folder / ZONE)
         self.address = str(folder / ZONE)

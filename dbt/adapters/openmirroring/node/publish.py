@@ -172,7 +172,7 @@ def _run_code_before(attempt: Attempt, intent: Publish, extends: bool) -> None:
     node, rebuild = attempt.node, attempt.rebuild
     if rebuild:  # nothing is compared, so nothing has to be kept
         node.run_code_before(lambda _: True)
-        if node.has_code_before and goes_ahead(attempt.facts, intent):
+        if node.has_code_before:
             attempt.look_again()
             attempt.start(replace(intent, full_refresh=rebuild))
         return

@@ -128,6 +128,8 @@ class Attempt(Table):
         self._before: str | None = None
         self._unchanged: str | None = None
         self._base: Baseline = Missing()
+        # whether a statement of this code may have changed the relation, whatever rows it has
+        self._is_named = False
 
     @property
     def marks_of_build(self) -> dict[str, str]:
@@ -167,13 +169,14 @@ class Attempt(Table):
         version = self.read_from.version if self.read_from else number and number[1]
         self._know(version=version, is_touched=None)
         before = self.look()
-        self._base = before.baseline
+        self._base, self._is_named = before.baseline, False
 
         def allows(statement: str) -> bool:
             if may_change(statement, self.target):
                 self._know(is_touched=None)
                 word = first_word(without_comments(statement.lower()))
                 self.advance(RunStatement(word in _REPLACING))
+                self._is_named = True
             return True
 
         self.node.run_code_before(allows)
@@ -351,16 +354,19 @@ class Attempt(Table):
         facts, read_from = self.facts, self.read_from
         is_same = self._now() == self._unchanged
         is_kept = facts.baseline != self._base or isinstance(self._base, Earlier)
+        is_beside = isinstance(self._base, Kept)
         # a table that was dropped and created again may have the version that it had before
-        is_certain = isinstance(self._base, Kept) or self._known.version is None
-        if is_same and is_certain and not is_kept:
+        is_certain = is_beside or self._known.version is None
+        is_as_before = is_same and is_certain and not is_kept
+        if is_as_before and not self._is_named:
             self._forget()  # columns may have changed
             self._know(is_touched=False)
             return
         self.look_again()
         is_there = self.facts.relation is Relation.THERE
         is_marked = is_there and self.marks and self.marks.build == facts.marked.build
-        is_known = bool(is_marked and is_same and self._before is not None)
+        is_own = is_marked and is_same and self._before is not None
+        is_known = bool(is_own or (is_as_before and is_beside))
         self._know(is_touched=not is_known, rows=facts.rows if is_known else Rows.FOREIGN)
         if is_known:
             self.read_from = read_from

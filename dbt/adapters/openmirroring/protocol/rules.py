@@ -290,8 +290,8 @@ RULES: dict[type[Intent], tuple[Rule, ...]] = {
     RunStatement: (start.keep_before,),
     EndCode: (
         start.look_at_code,
-        start.keep_nothing,
         start.refuse_dropped,
+        start.keep_nothing,
         start.rebuild_taken,
     ),
     Settle: (restate, forget_held, drop_leftovers),

@@ -229,15 +229,13 @@ def keep_before(facts: Facts, intent: RunStatement) -> Move | None:
 
 
 def look_at_code(facts: Facts, _: Intent) -> Move | None:
-    if not facts.last:
-        return Done()  # nothing was published that the code could take away
     return Look.AT_CODE if facts.is_touched is None else None
 
 
 def keep_nothing(facts: Facts, intent: EndCode) -> Move | None:
-    """The relation has its rows of before."""
+    """The relation has its rows of before, or nothing was published that code could take away."""
     if facts.is_touched:
-        return None
+        return None if facts.last else Done()
     match facts.baseline:
         case Kept(copy) if not isinstance(intent.before, Kept):
             return Drop(copy)
