@@ -102,6 +102,9 @@ def test_every_value_at_every_place_is_told_apart_and_restored(
 ) -> None:
     # dates of the mirrored table are of today's calendar, whatever others read from files
     old = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
+    if project.file_format == "iceberg":
+        # 1.12 reads nothing but whole rows of a table with variants in arrays or maps otherwise
+        old["spark.sql.iceberg.vectorization.enabled"] = "false"
     project.target |= {"replicate": True, "restore_baseline": True}
     project.target["server_side_parameters"] = old
     project.write_project()
