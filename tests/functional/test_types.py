@@ -103,7 +103,7 @@ def test_every_value_at_every_place_is_told_apart_and_restored(
     # dates of the mirrored table are of today's calendar, whatever others read from files
     old = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
     if project.file_format == "iceberg":
-        # 1.12 reads nothing but whole rows of a table with variants in arrays or maps otherwise
+        # 1.12 cannot read flat columns alone beside variants in arrays or maps otherwise
         old["spark.sql.iceberg.vectorization.enabled"] = "false"
     project.target |= {"replicate": True, "restore_baseline": True}
     project.target["server_side_parameters"] = old

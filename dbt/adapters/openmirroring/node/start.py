@@ -356,8 +356,7 @@ class Attempt(Table):
         is_kept = facts.baseline != self._base or isinstance(self._base, Earlier)
         is_beside = isinstance(self._base, Kept)
         # a table that was dropped and created again may have the version that it had before
-        is_certain = is_beside or self._known.version is None
-        is_as_before = is_same and is_certain and not is_kept
+        is_as_before = is_same and not is_kept and (is_beside or self._known.version is None)
         if is_as_before and not self._is_named:
             self._forget()  # columns may have changed
             self._know(is_touched=False)
