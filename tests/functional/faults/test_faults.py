@@ -7,6 +7,7 @@ is killed is dbt's process; Spark goes on, as a cluster does. When both end, see
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from itertools import count
 from typing import Any, ClassVar
@@ -61,7 +62,9 @@ class Initial(Scenario):
         return f"orders_{n}"
 
     def change(self, project: Project, n: int) -> None:
+        # a run reads the journal of each table without a model: one more with each change
         (project.path / "models" / f"{self.table(n - 1)}.sql").unlink(missing_ok=True)
+        shutil.rmtree(project.folder(self.table(n - 1)), ignore_errors=True)
         super().change(project, n)
 
 

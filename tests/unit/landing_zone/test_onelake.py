@@ -631,6 +631,21 @@ def test_a_folder_is_free_again_if_the_claim_cannot_be_renewed(
     assert server.content("_scratchPad/_claim.a.b") is None
 
 
+def test_an_empty_folder_that_a_run_could_not_remove_goes_with_the_next_one_that_sees_it(
+    server: OneLakeServer,
+) -> None:
+    with server.storage().lock("_scratchPad/a.b"):
+        storage = server.storage()
+        storage.write("_scratchPad/a.b/manifest.json", b"1")
+        storage.delete("_scratchPad/a.b/manifest.json")
+    assert [entry.name for entry in storage.list("_scratchPad")] == ["a.b"]
+
+    with (storage := server.storage()).lock("_scratchPad/a.b"):
+        assert storage.list("_scratchPad/a.b") == []
+
+    assert server.storage().list("_scratchPad") == []
+
+
 def wait_until(happened: Callable[[], bool]) -> None:
     for _ in range(2000):
         if happened():

@@ -304,8 +304,8 @@ class OneLakeStorage:
         self._progress = progress
         self._tell = tell
         self._claims: list[Claim] = []
-        self._changed: list[str] = []
-        """The paths of the changes that were begun."""
+        self._touched: list[str] = []
+        """The paths of the changes that were begun, and of folders that were found empty."""
 
     def url(self, path: str) -> str:
         place = "/".join(components(path))
@@ -333,6 +333,8 @@ class OneLakeStorage:
                 listed = list(self._files.get_paths(self._path(folder), recursive=recursive))
             except ResourceNotFoundError:
                 return {}
+        if not listed:
+            self._touched.append(folder)  # a run that could not remove it has left it
         # if the path has GUIDs, OneLake may return names with another prefix of the same depth
         depth = self._client.place.root.count("/") + 1
         folders: ByFolder = {}
@@ -447,7 +449,7 @@ class OneLakeStorage:
         finally:
             self._claims.remove(claim)
             claim.release()
-            if any(path.startswith(f"{folder}/") for path in self._changed):
+            if any(f"{path}/".startswith(f"{folder}/") for path in self._touched):
                 with suppress(AzureError):  # the folder is not empty
                     self._files.get_file_client(self._path(folder)).delete_file(recursive=False)
 
@@ -473,7 +475,7 @@ class OneLakeStorage:
                 claim.check()
 
         before = _may_send.set(check)
-        self._changed.append(path)
+        self._touched.append(path)
         try:
             yield
         finally:
