@@ -665,7 +665,9 @@ class NodeHistory(RuleBasedStateMachine):
     @rule()
     def go_to_the_other_machine(self) -> None:
         world = self.world
-        here = world.spark.tables, self.relations
+        # a run that was killed within its swap has left none
+        relations = self.relations if self.relation else once([None, *self.relations])
+        here = world.spark.tables, relations
         world.spark.tables, self.relations = self.elsewhere
         self.elsewhere = here
         world.restores = True
