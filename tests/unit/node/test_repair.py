@@ -139,6 +139,7 @@ def forget_the_key_of_a_row(world: World) -> None:
         ({}, change_landing_format, CompilationError, r"published as parquet.*Run its node"),
         ({}, hold_rows, CompilationError, "has held rows"),
         (DELTA, change_in_spark, SnapshotMismatchError, "somebody else has written"),
+        ({}, change_in_spark, SnapshotMismatchError, "1 rows of .*, but 3 were published"),
         ({}, add_a_column, MirroredTableMismatchError, "mirror_rebuild"),
     ],
 )
