@@ -316,6 +316,21 @@ def test_a_reader_changes_nothing_and_finishes_nothing(storage: Storage) -> None
         assert opened.pending() == manifest
 
 
+@pytest.mark.parametrize("former", [TableFolder("sales", "ORDERS"), TableFolder("old", "orders")])
+def test_rows_are_known_by_their_build_if_their_node_had_another_schema_or_case(
+    storage: Storage, former: TableFolder
+) -> None:
+    owner = replace(OWNER, schema=former.schema)
+    build = publish(storage, "initial", [b"1"], owner=owner, table=former)
+    publish(storage, "initial", [b"1"], table=TableFolder("sales", "other"))
+    table = PublishedTable(storage, TABLE, OWNER)
+
+    assert table.former_folder(build) == former
+    assert table.former_folder("another") is None
+    storage.write(former.journal, b"damaged")
+    assert table.former_folder(build) is None
+
+
 # Other runs
 
 
