@@ -304,8 +304,8 @@ def outcomes(
             config = {**model, **step.hooks(key)}
             project.model(step.sql(key), materialized="incremental", **config)
             succeeded = project.dbt("run", *["--full-refresh"] * step.full_refresh)
-            # a node that fails leaves what its hook has written
-            is_ahead = not succeeded and (is_ahead or step.hook == "pre_hook")
+            # a node that fails leaves what its hook has written, or what a post-hook was to see
+            is_ahead = not succeeded and (is_ahead or step.hook is not None)
             outcome: Any = succeeded
             if project.folder().exists():
                 if not is_ahead:
