@@ -17,7 +17,7 @@ from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.node.materialize import materialize
 from dbt.adapters.openmirroring.text.errors import RefusedError
 from tests.unit.node.fake_rows import Row, Rows
-from tests.unit.node.fake_warehouse import FakeAdapter, Table
+from tests.unit.node.fake_warehouse import FakeAdapter, LocalWarehouse, Table
 from tests.unit.node.world import AFTER, BEFORE, COLUMNS, MACRO, ORDERS, World, published_world
 
 MERGED = ((1, "a"), (2, "changed"), (3, "c"), (4, "new"))
@@ -224,6 +224,32 @@ def test_code_may_drop_rows_that_were_not_published_if_the_node_does_not_extend_
 
     world.spark.tables.pop("orders_before", None)
     world.assert_right(AFTER)
+
+
+@each_table
+@pytest.mark.parametrize("hooks", [{DROP: drop}, {RENAME: rename}])
+@pytest.mark.parametrize("is_local", [True, False], ids=["here", "on another machine"])
+def test_code_may_drop_a_table_that_is_not_mirrored_if_the_node_does_not_extend_it(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    config: dict[str, Any],
+    hooks: dict[str, Any],
+    is_local: bool,
+) -> None:
+    monkeypatch.setattr(LocalWarehouse, "is_local", is_local)
+    world = World(tmp_path, **config, mirror=False)
+    world.select(*BEFORE)
+    world.run()
+    world.select(*AFTER)
+    add_hooks(world, pre_hooks=hooks)
+
+    if "materialized" in config:
+        with pytest.raises(CompilationError, match="compiled"):
+            world.run()
+        add_hooks(world, pre_hooks={})
+    world.run()
+
+    assert world.spark.table(ORDERS).rows.rows == AFTER
 
 
 def test_a_table_with_as_many_versions_is_not_taken_for_the_one_that_was_published(

@@ -107,10 +107,7 @@ def _build_only(node: Node, was_incremental: bool) -> AdapterResponse:
     """Build a `mirror: false` node, whose table is marked for when it is mirrored again."""
     warehouse, target, build_id = node.warehouse, node.target, new_batch_id()
     with ScratchTables(warehouse, target, build_id) as scratch:
-        is_lost = warehouse.lost_folder(warehouse.found(target)) is not None
-        found = warehouse.found(target)  # which code before the build may have dropped
-        snapshot = warehouse.describe(found) if found and found.is_table and not is_lost else None
-        rows = next_rows(node, scratch, was_incremental, snapshot)
+        rows = next_rows(node, scratch, was_incremental, warehouse.description(target))
         marks, beside = {UNMIRRORED_PROPERTY: "true"}, scratch.table(UNMIRRORED)
         following, response = build(node, rows, scratch, marks, beside)
         verify_contract(node, following)

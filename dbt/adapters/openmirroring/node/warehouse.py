@@ -155,6 +155,22 @@ class Warehouse:
         rows = self.query(f"describe table extended {relation}").rows
         return TableDescription.parse(relation, rows)
 
+    def description(self, target: OpenMirroringRelation) -> TableDescription | None:
+        """Describe the table of a node, if it is there with its folder.
+
+        Code before the build may have dropped it since dbt listed it.
+        """
+        found = self.found(target)
+        if found is None or not found.is_table or self.lost_folder(found):
+            return None
+        try:
+            return self.describe(found)
+        except DbtDatabaseError:
+            self.list_again(target)
+            if self.found(target):
+                raise
+            return None
+
     def known_bytes(
         self, relation: OpenMirroringRelation, description: TableDescription
     ) -> int | None:
