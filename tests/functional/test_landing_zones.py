@@ -90,10 +90,15 @@ def test_a_table_that_moves_is_loaded_where_it_goes_and_rebuilt_where_it_comes_b
     project: Project,
 ) -> None:
     """Where it was it is an orphan."""
+    # to a catalog of Iceberg, names in another case are those of other tables
+    is_told_by_case = project.file_format == "iceberg"
+    moved = {
+        name: case for name, case in MOVED.items() if not (is_told_by_case and "cased" in name)
+    }
 
     def place(name: str, step: int) -> tuple[str, str]:
         """The table folder, and the path of the mirrored table."""
-        there, elsewhere, *_ = MOVED[name]
+        there, elsewhere, *_ = moved[name]
         config = elsewhere if step == 1 else there
         alias = config.get("alias", name)
         if config.get("schema_folder", True):
@@ -101,7 +106,7 @@ def test_a_table_that_moves_is_loaded_where_it_goes_and_rebuilt_where_it_comes_b
         return alias, f"dbo/{alias}"
 
     for step in range(3):
-        for name, (*places, materialized, publish) in MOVED.items():
+        for name, (*places, materialized, publish) in moved.items():
             config: dict[str, Any] = {"materialized": materialized, "publish": publish}
             project.model(NUMBERED, name, unique_key="id", **config, **places[step % 2])
 
@@ -109,20 +114,21 @@ def test_a_table_that_moves_is_loaded_where_it_goes_and_rebuilt_where_it_comes_b
 
         responses = project.responses()
         assert project.dbt("run-operation", "mirror_publish")
-        for name, (*_, materialized, publish) in MOVED.items():
+        for name, (*_, materialized, publish) in moved.items():
             path = place(name, step)[1]
             if publish == "immediately" and step:
                 was = place(name, step - 1)[0]
                 assert responses[name]["publication"] == ("initial" if step == 1 else "rebuild")
                 assert responses[name]["reason"] == f"the table folder was {was} before"
             mirrored = mirror(project, path)
-            assert mirrored == project.relation(MOVED[name][0].get("alias", name))
+            assert mirrored == project.relation(moved[name][0].get("alias", name))
             assert mirrored.total() == (1 if materialized == "table" else step + 1)
-    assert len(folders(project)) == 2 * len(MOVED)
-    for orphan in (f"{project.schema}.ZCase", f"{project.schema}.YCase", "rooted", "held_rooted"):
+    assert len(folders(project)) == 2 * len(moved)
+    for name in moved:
+        orphan = place(name, 1)[0].replace(".schema/", ".")
         named = f"{{dry_run: false, table: {orphan}}}"
         assert project.dbt("run-operation", "mirror_drop_orphans", "--args", named)
-    assert folders(project) == {place(name, 2)[0] for name in MOVED}
+    assert folders(project) == {place(name, 2)[0] for name in moved}
     project.assert_tidy()
 
 
