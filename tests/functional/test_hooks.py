@@ -387,6 +387,7 @@ def test_settings_of_hooks_do_not_reach_the_files(project: Project) -> None:
         assert_written_as_needed(project, place)
 
 
+@pytest.mark.needs(local="a server's replica is not on this machine")
 def test_settings_of_a_macro_do_not_reach_what_it_publishes_or_compares(project: Project) -> None:
     """A macro may call an operation, and a test of the project this package's own one."""
     sets = "".join(f"{{% do run_query('set {key}={value}') %}}" for key, value in SETTINGS.items())

@@ -36,6 +36,8 @@ def test_three_cells_publish_a_project_and_leave_the_session_as_it_was(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if onelake.file_format == "iceberg":
+        pytest.skip("Iceberg's catalogs list temporary views in none but their own schemas")
     notebook = Notebook()
     notebook.enter(monkeypatch)
     server.token, fabric.token = notebook.token("storage"), notebook.token("pbi")

@@ -270,10 +270,11 @@ class FakeAdapter:
         self.user_code = UserCode()
         self.checked: dict[tuple[str, str], OpenMirroringRelation] = {}
         self.stand_ins = StandIns()
-        self.connections = self.cache = self  # no more is needed of them
+        self.connections = self  # no more is needed of them
         self.embedded_warehouse: Path | None = None
-        self._relations: dict[str, OpenMirroringRelation] = {}
-        self.drop_schema()
+        self._relations = {
+            found.place[1]: found for found in self.list_relations_without_caching(None)
+        }
 
     # Macros and statements
 
@@ -289,29 +290,24 @@ class FakeAdapter:
 
     # Relations
 
-    def drop_schema(self, *_: object) -> None:
+    def list_relations_without_caching(self, _: object) -> list[OpenMirroringRelation]:
         """List the relations again, without those that `--empty` has made."""
-        listed = dict(self._listed())
-        self.checked = {found.place: found for found in listed.values() if found.is_checked}
-        self._relations = {
-            name: found for name, found in listed.items() if found.place not in self.checked
-        }
+        listed = list(self._listed())
+        self.checked = {found.place: found for found in listed if found.is_checked}
+        return [found for found in listed if not found.is_checked]
 
-    def _listed(self) -> Iterator[tuple[str, OpenMirroringRelation]]:
+    def _listed(self) -> Iterator[OpenMirroringRelation]:
         self.spark.make_folders()
         for name, table in self.spark.tables.items():
             is_delta = table.format == "delta"
             marks = ", ".join(f"{mark}={value}" for mark, value in table.properties.items())
             location = f"Location: file:{self.spark.location(name)}\n"
-            yield (
-                name,
-                OpenMirroringRelation.create(
-                    schema=SCHEMA,
-                    identifier=name,
-                    type=RelationType.Table,
-                    is_delta=is_delta,
-                    information=f"{location}Table Properties: [{'' if is_delta else marks}]",
-                ),
+            yield OpenMirroringRelation.create(
+                schema=SCHEMA,
+                identifier=name,
+                type=RelationType.Table,
+                is_delta=is_delta,
+                information=f"{location}Table Properties: [{'' if is_delta else marks}]",
             )
 
     def get_relation(

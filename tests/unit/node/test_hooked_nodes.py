@@ -13,8 +13,12 @@ from typing import Any
 import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
+from dbt.adapters.openmirroring.landing_zone.batch import new_batch_id
 from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
 from dbt.adapters.openmirroring.node.materialize import materialize
+from dbt.adapters.openmirroring.node.snapshot.scratch_tables import table_beside
+from dbt.adapters.openmirroring.protocol.facts import NEXT
+from dbt.adapters.openmirroring.spark.relation import OpenMirroringRelation
 from dbt.adapters.openmirroring.text.errors import RefusedError
 from tests.unit.node.fake_rows import Row, Rows
 from tests.unit.node.fake_warehouse import FakeAdapter, LocalWarehouse, Table
@@ -250,6 +254,30 @@ def test_code_may_drop_a_table_that_is_not_mirrored_if_the_node_does_not_extend_
     world.run()
 
     assert world.spark.table(ORDERS).rows.rows == AFTER
+
+
+def test_a_node_whose_table_was_dropped_leaves_what_another_has_renamed_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = published_world(tmp_path)
+    other = ORDERS.incorporate(path={"identifier": "other"})
+    following = table_beside(other, NEXT, new_batch_id())
+    world.spark.tables[str(following.identifier)] = world.spark.table(ORDERS)
+    adapter = FakeAdapter(world.spark)
+    warehouse = LocalWarehouse(adapter, {})  # type: ignore[arg-type]
+    list_relations = adapter.list_relations_without_caching
+
+    def listed_before_the_rename(schema: object) -> list[OpenMirroringRelation]:
+        found = list_relations(schema)
+        adapter.rename_relation(following, other)
+        return found
+
+    monkeypatch.setattr(adapter, "list_relations_without_caching", listed_before_the_rename)
+    drop(world)
+
+    warehouse.list_again(ORDERS)
+
+    assert [found.identifier for found in warehouse.beside(ORDERS)] == ["other"]
 
 
 def test_a_table_with_as_many_versions_is_not_taken_for_the_one_that_was_published(

@@ -14,6 +14,7 @@ from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.exceptions import DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.dbt_core.project import Context
+from dbt.adapters.openmirroring.landing_zone.batch import BATCH_ID
 from dbt.adapters.openmirroring.protocol.facts import Marks
 from dbt.adapters.openmirroring.spark.relation import (
     BUILD_PROPERTY,
@@ -123,9 +124,20 @@ class Warehouse:
         return cast("list[OpenMirroringRelation]", found)
 
     def list_again(self, relation: OpenMirroringRelation) -> None:
-        """List the relations in the schema of a relation again, because dbt's list is outdated."""
-        self.adapter.cache.drop_schema(relation.database, relation.schema)
-        self.beside(relation)
+        """List a relation again, and what stands beside it, because dbt's list is outdated.
+
+        Without an identifier, all relations of the schema are. With one, those of other nodes stay
+        as they are known, because these may change them after they were listed here.
+        """
+        listed = self.adapter.list_relations_without_caching(relation.without_identifier())
+        name = re.escape(relation.identifier) if relation.identifier else ".*"
+        is_its = re.compile(rf"{name}(__[a-z_]+_{BATCH_ID})?", re.IGNORECASE).fullmatch
+        for known in self.beside(relation):
+            if is_its(str(known.identifier)):
+                self.adapter.cache_dropped(known)
+        for found in listed:
+            if is_its(str(found.identifier)):
+                self.adapter.cache_added(found)
 
     def drop(self, relation: OpenMirroringRelation) -> None:
         self.adapter.drop_relation(relation)
