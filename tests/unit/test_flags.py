@@ -47,3 +47,19 @@ def test_a_command_is_running_only_while_dbt_runs_one() -> None:
         assert not flags.is_in_command()
     with click.Context(cli.commands["run"], parent=click.Context(cli)):
         assert flags.is_in_command()
+
+
+@pytest.mark.parametrize(
+    ("command", "needs_spark", "known"),
+    [("run", True, ["model.shop.orders"]), ("retry", True, []), ("parse", False, [])],
+)
+def test_what_a_command_has_selected_is_known_but_for_a_retry(
+    monkeypatch: pytest.MonkeyPatch, command: str, needs_spark: bool, known: list[str]
+) -> None:
+    monkeypatch.setattr(flags, "_flags", lambda: SimpleNamespace(WHICH=command))
+    # a retry finds those of an earlier command in the process
+    of_dbt = [] if command == "parse" else ["model.shop.orders"]
+    monkeypatch.setattr("dbt.selected_resources.SELECTED_RESOURCES", of_dbt)
+
+    assert flags.uses_spark() == needs_spark
+    assert list(flags.selected()) == known
