@@ -79,6 +79,8 @@ def replica(
     request: pytest.FixtureRequest, spark: SparkSession, project: TestProjInfo
 ) -> Iterator[None]:
     """At the end, all that was published is in the mirror, as Spark has it."""
+    # the project of another test may have set another
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
     yield
     assert_replicated(request.cls, spark, project)
 
