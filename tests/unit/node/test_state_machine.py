@@ -906,6 +906,22 @@ def test_a_version_that_was_removed_while_it_was_needed_is_named(
     world.assert_right(AFTER)
 
 
+def test_a_version_that_was_removed_is_named_by_a_run_that_appends_a_published_key(
+    tmp_path: Path,
+) -> None:
+    world = published_world(tmp_path, **IN_PLACE, **HELD)
+    world.run()
+    world.spark.table(ORDERS).vacuum()
+    world.config["incremental_strategy"] = "append"
+
+    with pytest.raises(SnapshotMismatchError, match=r"removed old versions.*--full-refresh"):
+        world.run()
+
+    world.run(full_refresh=True)
+    world.publish_held()
+    world.assert_right(AFTER)
+
+
 def test_rows_that_were_published_to_a_lost_folder_do_not_stay_beside(tmp_path: Path) -> None:
     world = published_world(tmp_path, **HELD)
     world.run()

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
-from dbt_common.exceptions import CompilationError, DbtDatabaseError
+from dbt_common.exceptions import CompilationError
 
 from dbt.adapters.openmirroring.landing_zone.batch import TableDefinition
-from dbt.adapters.openmirroring.landing_zone.errors import SnapshotMismatchError
-from dbt.adapters.openmirroring.landing_zone.published_table import compute_anew
 from dbt.adapters.openmirroring.landing_zone.records import Journal
 from dbt.adapters.openmirroring.node.compare import Comparer, why_left
 from dbt.adapters.openmirroring.node.config import NodeConfig
@@ -260,7 +258,8 @@ def check(attempt: Attempt, built: NextSnapshot, with_rows: bool = True) -> None
     journal = attempt.verify(attempt.rebuild is not None)
     comparer = _comparer(attempt, built)
     if with_rows:
-        comparer.load()
+        with attempt.reading(attempt.relation):
+            comparer.load()
     if journal and not attempt.rebuild:
         reasons = reasons_of(journal, comparer.definition, partial(_outcome_of, node))
         refuse_rebuild(reasons, node.options, node.has_own_code)
@@ -281,7 +280,7 @@ def compare(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
     node.warehouse.adapter.progress.show_step(COMPARING)
     journal = attempt.verify(attempt.rebuild is not None)
     comparer = _comparer(attempt, built)
-    try:
+    with attempt.reading(attempt.relation):
         return decide(
             journal,
             comparer.definition,
@@ -293,26 +292,6 @@ def compare(attempt: Attempt, built: NextSnapshot) -> SparkPlan:
             runs_code=node.has_own_code,
             initial="" if journal else _why_initial(attempt),
         )
-    except DbtDatabaseError:
-        _require_version(attempt)
-        raise
-
-
-def _require_version(attempt: Attempt) -> None:
-    """Check that the version of the snapshot that has the published rows can be read."""
-    relation, journal, node = attempt.relation, attempt.records.last, attempt.node
-    if relation is None or journal is None or not attempt.is_past:
-        return
-    try:
-        node.warehouse.count_rows(relation)
-    except DbtDatabaseError as error:
-        raise SnapshotMismatchError(
-            f"Version {relation.version} of {node.target} has the rows that were published last, "
-            "and Spark cannot read it: somebody has removed old versions of the table (VACUUM, or "
-            "the expiry of snapshots). Nothing was published. "
-            f"{compute_anew(node.owner.node, journal.batch.table_rows)}",
-            code="OM427",
-        ) from error
 
 
 def _why_initial(attempt: Attempt) -> str:

@@ -10,13 +10,15 @@ compared with the rows that were published last, so these must stay readable unt
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, is_another_zone
 from dbt.adapters.openmirroring.landing_zone.errors import MirrorError, SnapshotMismatchError
-from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable
+from dbt.adapters.openmirroring.landing_zone.published_table import PublishedTable, compute_anew
 from dbt.adapters.openmirroring.landing_zone.publisher import Publication
 from dbt.adapters.openmirroring.landing_zone.records import Journal, Manifest
 from dbt.adapters.openmirroring.node.advance import Table
@@ -379,8 +381,34 @@ class Attempt(Table):
         copy = table_beside(self.target, PUBLISHED, build)
         make_way(self.warehouse, copy)
         query, properties = f"select * from {rows}", {BUILD_PROPERTY: build}
-        self.warehouse.run("mirror_keep", table=copy, query=query, properties=properties)
+        with self.reading(rows):
+            self.warehouse.run("mirror_keep", table=copy, query=query, properties=properties)
         self.warehouse.adapter.cache_added(copy.carrying(build))
+
+    @contextmanager
+    def reading(self, rows: OpenMirroringRelation | None) -> Iterator[None]:
+        """Read the rows that were published last, perhaps those of an earlier version of a table.
+
+        Raises:
+            SnapshotMismatchError: if Spark cannot read that version any more
+        """
+        try:
+            yield
+        except DbtDatabaseError as error:
+            journal = self.records.last
+            if rows is None or rows.version is None or journal is None:
+                raise
+            try:
+                self.warehouse.count_rows(rows)
+            except DbtDatabaseError:
+                raise SnapshotMismatchError(
+                    f"Version {rows.version} of {self.target} has the rows that were published "
+                    "last, and Spark cannot read it: somebody has removed old versions of the "
+                    "table (VACUUM, or the expiry of snapshots). Nothing was published. "
+                    f"{compute_anew(self.node.owner.node, journal.batch.table_rows)}",
+                    code="OM427",
+                ) from error
+            raise
 
     # What a user is told
 
