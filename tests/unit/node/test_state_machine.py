@@ -372,6 +372,11 @@ class NodeHistory(RuleBasedStateMachine):
             return once([*self.relations, *self.mirrors])
         return self.relations
 
+    @property
+    def rebuilt(self) -> tuple[Relation | None, ...]:
+        """The relations that may be rebuilt: that of held rows may leave the published ones."""
+        return once([*self.relations, *(self.mirrors if None in self.relations else ())])
+
     def run(self, fault: Fault | None = None, is_full: bool = False) -> Any:
         """Run the node. Return its response, or the error."""
         run = self.prepared(self.world, is_full)
@@ -442,7 +447,7 @@ class NodeHistory(RuleBasedStateMachine):
 
     def take_command(self, command: str) -> Any:
         self.prepared(self.world)
-        possible = self.mirrors if command == "restore" else self.relations
+        possible = self.mirrors if command == "restore" else self.rebuilt
         try:
             getattr(self.world, command)()
         except DbtRuntimeError as error:
@@ -480,7 +485,7 @@ class NodeHistory(RuleBasedStateMachine):
     def rebuild_from_spark(self, fault: Fault) -> None:
         self.prepared(self.world)
         if not self.command(self.world.rebuild, fault):
-            assert self.relation in self.relations
+            assert self.relation in self.rebuilt
             self.succeeded()
         self.is_clean = not fault.happened
 
