@@ -233,18 +233,14 @@ class Table:
         self._know(rows=Rows.UNKNOWN)
         self.read_from = None
         self.look_for_folders()
-        try:
-            self.marks = Marks() if None in self._gone else warehouse.fresh_marks(self.target)
-        except DbtDatabaseError:
+        marks: Marks | None = Marks()
+        if None not in self._gone:
+            marks = warehouse.unless_dropped(self.target, warehouse.fresh_marks)
+        self.marks = marks or Marks()
+        if marks and before and marks.build != before.build:
             warehouse.list_again(self.target)
-            if warehouse.found(self.target):
-                raise
-            self.marks = Marks()
-        else:
-            if before and self.marks.build != before.build:
-                warehouse.list_again(self.target)
-            elif found is None or found.information:  # with the properties of before
-                warehouse.cache(replace(found or self.target, information=None))
+        elif marks and (found is None or found.information):  # with the properties of before
+            warehouse.cache(replace(found or self.target, information=None))
 
     @cached_property
     def relation(self) -> OpenMirroringRelation | None:

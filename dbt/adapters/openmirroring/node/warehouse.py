@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.events.logging import AdapterLogger
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from dbt.adapters.openmirroring.impl import OpenMirroringAdapter
 
 logger = AdapterLogger("OpenMirroring")
+
+Told = TypeVar("Told")
 
 
 class Warehouse:
@@ -168,18 +170,21 @@ class Warehouse:
         return TableDescription.parse(relation, rows)
 
     def description(self, target: OpenMirroringRelation) -> TableDescription | None:
-        """Describe the table of a node, if it is there with its folder.
-
-        Code before the build may have dropped it since dbt listed it.
-        """
+        """Describe the table of a node, if it is there with its folder."""
         found = self.found(target)
         if found is None or not found.is_table or self.lost_folder(found):
             return None
+        return self.unless_dropped(found, self.describe)
+
+    def unless_dropped(
+        self, table: OpenMirroringRelation, ask: Callable[[OpenMirroringRelation], Told]
+    ) -> Told | None:
+        """Return what Spark tells of a table; None if it was dropped since dbt listed it."""
         try:
-            return self.describe(found)
+            return ask(table)
         except DbtDatabaseError:
-            self.list_again(target)
-            if self.found(target):
+            self.list_again(table)
+            if self.found(table):
                 raise
             return None
 
