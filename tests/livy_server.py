@@ -255,6 +255,8 @@ class LivyServer:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    wbufsize = -1
+    disable_nagle_algorithm = True
     livy: LivyServer
 
     def do_GET(self) -> None:
