@@ -304,8 +304,9 @@ def outcomes(
             config = {**model, **step.hooks(key)}
             project.model(step.sql(key), materialized="incremental", **config)
             succeeded = project.dbt("run", *["--full-refresh"] * step.full_refresh)
-            # a node that fails leaves what its hook has written, or what a post-hook was to see
-            is_ahead = not succeeded and (is_ahead or step.hook is not None)
+            # a node that fails leaves what a hook or a hand wrote, or what a post-hook was to see
+            changed = step.by_hand or step.hook is not None
+            is_ahead = not succeeded and (is_ahead or changed)
             outcome: Any = succeeded
             if project.folder().exists():
                 if not is_ahead:
