@@ -77,7 +77,7 @@
 {% macro openmirroring__mirror_landed_rows(view, columns) %}
   select
   {%- for column in columns %}
-    cast({{ column.quoted }} as {{ column.landed_type }}) as {{ column.quoted }} {{- ',' if not loop.last }}
+    {{ column.mirrored() }} as {{ column.quoted }} {{- ',' if not loop.last }}
   {%- endfor %}
   from {{ view }}
 {% endmacro %}

@@ -23,14 +23,14 @@
 {#- The mirrored rows, as a temporary view: a version of the Delta table, or files with its rows, read without Delta.
 
     Args:
-      replica: `folder`, `version`, `files` and `columns` (`name`, `type`) of the mirrored table -#}
+      replica: `folder`, `version`, `files` and `columns` of the mirrored table -#}
 {% macro openmirroring__mirror_replica_view(view, replica) %}
   create or replace temporary view {{ view }}
   {%- if replica.version is not none %} as
     select * from delta.{{ adapter.quote(replica.folder) }} version as of {{ replica.version }}
   {%- elif replica.files %} (
     {%- for column in replica.columns %}
-      {{ adapter.quote(column.name) }} {{ column.type }} {{- ',' if not loop.last }}
+      {{ column.quoted }} {{ column.sql_type }} {{- ',' if not loop.last }}
     {%- endfor %}
     ) using parquet options (
       path '{{ mirror_literal(mirror_no_pattern(replica.folder) ~ '/{' ~ replica.files | join(',') ~ '}') }}',
@@ -39,7 +39,7 @@
     )
   {%- else %} as select
     {%- for column in replica.columns %}
-      cast(null as {{ column.type }}) as {{ adapter.quote(column.name) }} {{- ',' if not loop.last }}
+      cast(null as {{ column.sql_type }}) as {{ column.quoted }} {{- ',' if not loop.last }}
     {%- endfor %}
     where false
   {%- endif -%}
@@ -77,7 +77,7 @@
       union all
       select
       {%- for column in columns %}
-        cast({{ column.quoted }} as {{ column.landed_type }}) as c{{ loop.index0 }},
+        {{ column.mirrored() }} as c{{ loop.index0 }},
       {%- endfor %}
         -1 as side
       from {{ mirror }}

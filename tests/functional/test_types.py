@@ -100,14 +100,18 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
 def test_every_value_at_every_place_is_told_apart_and_restored(
     project: Project, kind: str
 ) -> None:
-    # dates of the mirrored table are of today's calendar, whatever others read from files
-    old = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
+    others = {
+        "spark.sql.session.timeZone": "Europe/Berlin",
+        # dates of the mirrored table are of today's calendar, whatever others read from files
+        "spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY",
+        # what TIMESTAMP means in SQL, a timestamp_ltz otherwise
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",
+    }
     if project.file_format == "iceberg":
         # 1.12 cannot read flat columns alone beside variants in arrays or maps otherwise
-        old["spark.sql.iceberg.vectorization.enabled"] = "false"
+        others["spark.sql.iceberg.vectorization.enabled"] = "false"
     project.target |= {"replicate": True, "restore_baseline": True}
-    project.target["server_side_parameters"] = old
-    project.write_project()
+    settings(project, **others)
     config, places = KINDS[kind]
     types = {
         place: types_at(place, project.file_format, in_text=kind == "text") for place in places

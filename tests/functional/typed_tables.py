@@ -48,6 +48,8 @@ TIMES = (
     *("1970-01-01 00:00:00", "2024-03-31 02:30:00", "2024-03-31 02:30:00.000001"),
     "9999-12-31 23:59:59.999999",
 )
+# two instants in UTC that are the same time on a clock in Berlin
+SAME_CLOCK = ("2024-10-27 00:30:00", "2024-10-27 01:30:00")
 
 TYPES = {
     "boolean": Type(("true", "false"), ("BOOLEAN", "None"), "Boolean"),
@@ -83,7 +85,9 @@ TYPES = {
     ),
     "binary": Type(("x''", "x'00'", "x'0000'", "x'6162'"), ("BYTE_ARRAY", "None"), "ByteArray"),
     "date": Type(_all("date", *DAYS), ("INT32", "Date"), "IDate"),
-    "timestamp": Type(_all("timestamp", *(f"{time}Z" for time in TIMES)), INSTANT, "DateTime"),
+    "timestamp": Type(
+        _all("timestamp_ltz", *(f"{time}Z" for time in (*TIMES, *SAME_CLOCK))), INSTANT, "DateTime"
+    ),
     "timestamp_ntz": Type(
         _all("timestamp_ntz", "0001-01-01 00:00:00", *TIMES), INSTANT, "DateTime"
     ),

@@ -8,7 +8,7 @@ from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
 
-from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
+from dbt.adapters.openmirroring.destination.replica import Replica
 from dbt.adapters.openmirroring.landing_zone.batch import (
     DelimitedText,
     MirroredColumn,
@@ -25,7 +25,7 @@ from dbt.adapters.openmirroring.node.snapshot.reuse import FileRange, TouchedRow
 from dbt.adapters.openmirroring.node.snapshot.snapshot import KeyRange
 from dbt.adapters.openmirroring.spark.relation import OpenMirroringColumn, OpenMirroringRelation
 from dbt.adapters.openmirroring.types.casts import Cast
-from dbt.adapters.openmirroring.types.columns import LandingColumn, value_checks
+from dbt.adapters.openmirroring.types.columns import LandingColumn, TypedColumn, value_checks
 from tests.unit.macros.rendered import warehouse
 
 ODD = "it's `odd`"
@@ -172,7 +172,7 @@ def delimited(text: DelimitedText) -> Iterator[Case]:
 UNIQUE = Constraint("unique (id, day)", unique=("id", ODD))
 CHECK = Constraint("check (price > 0)", broken="not (price > 0)")
 REPLICA = Replica(
-    (ReplicaColumn("id", "bigint"), ReplicaColumn(ODD, "string")),
+    (TypedColumn("id", "bigint"), TypedColumn(ODD, "string")),
     ("id",),
     "/lake/it's [odd]/orders",
     ("a.parquet", "day=it's/b.parquet"),

@@ -11,10 +11,11 @@ from typing import Any, cast
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.openmirroring.destination.destination import Destination, Target
-from dbt.adapters.openmirroring.destination.replica import Replica, ReplicaColumn
+from dbt.adapters.openmirroring.destination.replica import Replica
 from dbt.adapters.openmirroring.landing_zone.errors import ConcurrentPublicationError
 from dbt.adapters.openmirroring.landing_zone.local.storage import LocalStorage
 from dbt.adapters.openmirroring.landing_zone.storage import Entry, Storage
+from dbt.adapters.openmirroring.types.columns import TypedColumn
 from tests.unit.node.fake_rows import Rows
 
 # the first words of steps that change nothing
@@ -120,7 +121,7 @@ class MirroredRows(Replica):
 
     @classmethod
     def having(cls, rows: Rows, keys: tuple[str, ...]) -> MirroredRows:
-        columns = tuple(ReplicaColumn(name, type_) for name, type_ in rows.columns.items())
+        columns = tuple(TypedColumn(name, type_) for name, type_ in rows.columns.items())
         return cls(columns, keys, "", (), rows=rows)
 
 

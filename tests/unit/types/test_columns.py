@@ -14,6 +14,7 @@ from dbt.adapters.openmirroring.types.columns import (
     json_value,
     landing_columns,
 )
+from dbt.adapters.openmirroring.types.parsed import sql_of
 
 NAME, SQL = "it's `odd`", "`it's ``odd```"
 
@@ -55,7 +56,9 @@ def test_values_land_and_come_back(dtype: str, landed: tuple[str, str, str]) -> 
     assert landing.landed_type == (type_ or dtype)
     assert landing.landed() == there.format(SQL)
     assert landing.landed("latest") == there.format(f"latest.{SQL}")
-    assert landing.restored() == back.format(f"cast({SQL} as {type_ or dtype})", dtype)
+    mirrored = f"cast({SQL} as {sql_of(type_ or dtype)})"
+    assert landing.mirrored() == mirrored
+    assert landing.restored() == back.format(mirrored, dtype)
 
 
 @pytest.mark.parametrize(

@@ -26,3 +26,22 @@ from dbt.adapters.openmirroring.types.parsed import parsed, sql_of
 )
 def test_names_of_fields_are_quoted(dtype: str, sql: str) -> None:
     assert sql_of(parsed(dtype)) == sql
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sql"),
+    [
+        ("timestamp", "timestamp_ltz"),
+        ("TIMESTAMP", "timestamp_ltz"),
+        ("timestamp_ltz", "timestamp_ltz"),
+        ("timestamp_ntz", "timestamp_ntz"),
+        (
+            "map<timestamp,struct<timestamp:timestamp>>",
+            "map<timestamp_ltz,struct<`timestamp`:timestamp_ltz>>",
+        ),
+    ],
+)
+def test_a_timestamp_is_an_instant_whatever_a_setting_makes_of_its_name(
+    dtype: str, sql: str
+) -> None:
+    assert sql_of(parsed(dtype)) == sql

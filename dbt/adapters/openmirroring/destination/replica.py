@@ -23,6 +23,7 @@ from dbt.adapters.openmirroring.rest import scopes
 from dbt.adapters.openmirroring.text.codes import note
 from dbt.adapters.openmirroring.text.shown import shown, without_colors
 from dbt.adapters.openmirroring.text.table import terminal_width
+from dbt.adapters.openmirroring.types.columns import TypedColumn
 
 if TYPE_CHECKING:
     from azure.core.credentials import TokenCredential
@@ -41,18 +42,6 @@ _FILE = "rows.parquet"
 
 
 @dataclass(frozen=True)
-class ReplicaColumn:
-    """A column of a mirrored table.
-
-    Args:
-        type: name of the type, as Spark SQL accepts it
-    """
-
-    name: str
-    type: str
-
-
-@dataclass(frozen=True)
 class Replica:
     """A mirrored Delta table at one version.
 
@@ -63,7 +52,7 @@ class Replica:
             does not require Delta
     """
 
-    columns: tuple[ReplicaColumn, ...]
+    columns: tuple[TypedColumn, ...]
     key_columns: tuple[str, ...]
     folder: str
     files: tuple[str, ...]
@@ -120,7 +109,7 @@ def applied(landing_zone: Path, table: TableFolder, replicate: bool, seconds: fl
                 "`replicate: true` in the profile does so by itself."
             )
         time.sleep(_PAUSE)
-    columns = tuple(ReplicaColumn(c.name, str(c.type.type)) for c in found.columns.values())
+    columns = tuple(TypedColumn(c.name, str(c.type.type)) for c in found.columns.values())
     folder = found.path.as_posix()  # Spark takes no backslash
     return Replica(columns, found.key_columns, folder, tuple(found.file_names()))
 
@@ -181,7 +170,7 @@ def onelake_replica(
                 "identity needs the permission to read all OneLake data of the mirrored database."
             ) from error
         note(f"Reading version {version} of the Delta table of {name}")
-        columns = tuple(ReplicaColumn(field.name, str(field.type.type)) for field in fields)
+        columns = tuple(TypedColumn(field.name, str(field.type.type)) for field in fields)
         if staging:
             yield Replica(columns, keys, staging.url(folder), (_FILE,))
         else:

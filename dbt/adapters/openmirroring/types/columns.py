@@ -141,15 +141,20 @@ class LandingColumn(TypedColumn):
             return f"cast({source} as string)"
         return source
 
-    def restored(self) -> str:
-        """Return the SQL expression of the value from that of the mirrored table.
+    def mirrored(self) -> str:
+        """Return the SQL expression of the landed value from that of the mirrored table.
 
         The service may store it in a wider type than it landed in.
+        """
+        return f"cast({self.quoted} as {sql_of(self.landed_type)})"
+
+    def restored(self) -> str:
+        """Return the SQL expression of the value from that of the mirrored table.
 
         Raises:
             CompilationError: if the type cannot be parsed
         """
-        landed = f"cast({self.quoted} as {self.landed_type})"
+        landed = self.mirrored()
         type_ = self.dtype.lower()
         if type_.startswith(_NESTED):
             try:

@@ -20,6 +20,7 @@ _OTHER = (
 _SCALAR = re.compile(rf"(?:{PLAIN}|{_OTHER})(?=[,>]|$)", re.IGNORECASE)
 _NESTED = re.compile(r"(array|map|struct)<", re.IGNORECASE)
 _DECIMAL = re.compile(r"(?:decimal|dec|numeric)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", re.IGNORECASE)
+_TIMESTAMP = re.compile(r"^timestamp\b", re.IGNORECASE)
 _LENGTH = re.compile(r"(?:var)?char\((\d+)\)")
 
 # integers by their digits, in the order of their size
@@ -130,8 +131,12 @@ def text_of(type_: DataType, spelled: Callable[[str], str] = str) -> str:
 
 
 def sql_of(type_: DataType) -> str:
-    """Return a type as SQL can contain it, with the names of fields quoted."""
-    return text_of(type_, quoted)
+    """Return a type as SQL can contain it, with the names of fields quoted.
+
+    Settings of Spark decide what `timestamp` means there (`spark.sql.timestampType`).
+    """
+    named = mapped(type_, lambda scalar: _TIMESTAMP.sub("timestamp_ltz", scalar))
+    return text_of(named, quoted)
 
 
 def _parse(text: str, start: int) -> tuple[DataType, int]:
