@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "protocol": set(),
     "spark": {"types", *LEAVES},
     "service": {"landing_zone", *LEAVES},
-    "destination": {"landing_zone", "service", "replicator", *LEAVES},
+    "destination": {"landing_zone", "service", "replicator", "types", *LEAVES},
     "node": {"protocol", "destination", "landing_zone", "spark", "types", *LEAVES},
     "operations": {"node", "protocol", "destination", "landing_zone", "service", "spark", *LEAVES},
 }
