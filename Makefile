@@ -15,7 +15,7 @@ quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show 
 	$(BIN)/python integration_tests/quickstart.py
 
 test: $(INSTALLED) ## Set up everything and test what matters most, in five or six minutes
-	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "core and not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted -m "core and not slow"
 
 test-more: $(INSTALLED) ## Test every behaviour once that make test leaves out
 	$(BIN)/python -m pytest -n 2 --dist loadscope --interpreted -m "not slow and not core" --ignore tests/functional/dbt_suite
