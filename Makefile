@@ -14,7 +14,7 @@ help: ## Show this help
 quickstart: $(INSTALLED) ## Set up everything, mirror two days of flights, show what was published
 	$(BIN)/python integration_tests/quickstart.py
 
-test: $(INSTALLED) ## Set up everything and test what matters most, in five or six minutes
+test: $(INSTALLED) ## Set up everything and test what matters most, in five minutes
 	$(BIN)/python -m pytest -n 2 --dist worksteal --interpreted -m "core and not slow"
 
 test-more: $(INSTALLED) ## Test every behaviour once that make test leaves out
