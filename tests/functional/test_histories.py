@@ -213,17 +213,18 @@ class NewRows:
         is_there = "load_relation(this)" if self.hook == "pre_hook" else "true"
         return {self.hook: f"{{% if {is_there} %}}{statement} {absent}{{% endif %}}"}
 
-    def add_column(self, project: Project) -> None:
-        """Let somebody add the further column, if the relation lacks it."""
+    def add_column(self, project: Project) -> bool:
+        """Let somebody add the further column. Return False if the relation has it already."""
         if not self.by_hand or "orders" not in project.tables():
-            return
+            return False
         table = f"{project.schema}.orders"
         if "extra" in [row["col_name"] for row in project.sql(f"describe {table}")]:
-            return
+            return False
         default = " default map('m', 'old')" if project.file_format == "parquet" else ""
         project.sql(f"alter table {table} add columns (extra map<string, string>{default})")
         if project.file_format != "parquet":
             project.sql(f"update {table} set extra = map('m', 'filled')")
+        return True
 
     def sql(self, key: str) -> str:
         columns = f"{KEYS[key]} as k, id % 3 as n, text = 'x' as gone"
@@ -300,12 +301,11 @@ def outcomes(
         project.target["server_side_parameters"] = {"spark.sql.session.timeZone": zone}
         project.write_project()
         for step in history:
-            step.add_column(project)
+            changed = step.add_column(project) or step.hook is not None
             config = {**model, **step.hooks(key)}
             project.model(step.sql(key), materialized="incremental", **config)
             succeeded = project.dbt("run", *["--full-refresh"] * step.full_refresh)
             # a node that fails leaves what a hook or a hand wrote, or what a post-hook was to see
-            changed = step.by_hand or step.hook is not None
             is_ahead = not succeeded and (is_ahead or changed)
             outcome: Any = succeeded
             if project.folder().exists():

@@ -1,15 +1,18 @@
-"""The refresh of the SQL analytics endpoint, as a user sees it."""
+"""The end of a command: what Fabric has applied, and the refresh of the SQL analytics endpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import pytest
 from dbt.adapters.events.logging import AdapterLogger
 
+from dbt.adapters.openmirroring.destination import destination as of_command
+from dbt.adapters.openmirroring.destination.destination import Destination, Target
 from dbt.adapters.openmirroring.destination.sql_endpoint import (
     RECORD,
     refresh_sql_endpoint,
@@ -50,12 +53,16 @@ def told() -> Iterator[list[str]]:
         yield lines
 
 
+def asked_of(fabric: FabricServer) -> MirroredDatabase:
+    return MirroredDatabase("Sales", "shop.MirroredDatabase", Credential(), fabric.clock)
+
+
 def refresh(
     fabric: FabricServer, storage: Storage, *syncs: dict[str, Any], may_ask: bool = True
 ) -> None:
     [database] = fabric.workspaces[0].databases
     database.refresh = lambda: list(syncs)
-    asked = MirroredDatabase("Sales", "shop.MirroredDatabase", Credential(), fabric.clock)
+    asked = asked_of(fabric)
     service = Service(asked.report) if may_ask else Service(lambda: None)
     refresh_sql_endpoint(asked, service, storage, {"sales.orders": PUBLISHED})
 
@@ -162,3 +169,26 @@ def test_a_table_that_was_never_refreshed_has_no_time(
 
     assert visible(storage) is None
     assert visible(storage, "sales.returns") is not None
+
+
+@pytest.mark.parametrize("is_applied", [True, False])
+def test_a_command_that_waits_tells_whether_fabric_has_applied_what_it_published(
+    fabric: FabricServer, told: list[str], tmp_path: Path, is_applied: bool
+) -> None:
+    target = Target(landing_zone=str(tmp_path), wait_for_mirror=0.01)
+    command = Destination(target, lambda: tmp_path, lambda: None)
+    command.service = Service(asked_of(fabric).report)
+    command.published = {"sales.orders": PUBLISHED if is_applied else VISIBLE}
+    notes: list[str] = []
+
+    with patch.object(of_command, "note", notes.append):
+        command.end_command()
+
+    waits = "Waiting up to 0.01 seconds until all published files are applied"
+    if is_applied:
+        assert (notes, told) == ([waits, "All published files are applied (1 table)"], [])
+        return
+    [warning] = told
+    assert warning.startswith("Published, but not applied: sales.orders")
+    assert "OM714" in warning
+    assert notes == [waits]
